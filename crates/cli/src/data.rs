@@ -83,6 +83,7 @@ pub(crate) async fn open_or_read(place: &CliEnvironment, max_blob_bytes: u64) ->
         Err(error) => {
             tracing::error!("nothing can be written: {error}");
             let below = folder.join("blobs");
+            // A folder without blobs is not created here: the disk refuses writes.
             let blobs = if below.is_dir() {
                 BlobStore::local_to_read(&below, max_blob_bytes)?
             } else {
@@ -118,6 +119,7 @@ async fn once_free<T>(place: &CliEnvironment, take: impl AsyncFn() -> Result<T, 
         if !matches!(error, StoreError::Locked { .. }) || !(waited_since.is_some() || is_ending(folder)) {
             return Err(refused(place, error));
         }
+        // The message is shown once, with the first wait.
         let since = *waited_since.get_or_insert_with(|| {
             tracing::debug!(folder = %folder.display(), "the folder's server is ending: it is waited for");
             out::told(&format!(
@@ -141,6 +143,7 @@ fn refused(place: &CliEnvironment, error: StoreError) -> CommandError {
         StoreError::Locked { by, .. } => {
             let by = by.map(|by| format!(" ({by})")).unwrap_or_default();
             let folder = place.shown(&place.data_dir);
+            // The page of the server can do what the refused command would have done.
             if let Some(serving) = ServerRecord::find(&place.data_dir) {
                 return taken_by_server(place, &folder, &by, &serving);
             }

@@ -78,6 +78,7 @@ pub(crate) fn for_caller(from: &HeaderMap) -> HeaderMap {
 
 /// Returns the header names listed in `Connection`, which are hop-by-hop, too.
 fn connection_names(from: &HeaderMap) -> Vec<&str> {
+    // A proxy may add a second line of the header instead of changing the first.
     let lists = from.get_all(header::CONNECTION).into_iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).map(str::trim).collect()
 }
@@ -161,6 +162,7 @@ fn trigger(text: &str) -> Result<StrategyTrigger, String> {
     }
     match number {
         share if share > 0.0 && share <= 1.0 => Ok(StrategyTrigger::Share(share)),
+        // The upper bound keeps infinity and nonsense out of the conversion to an integer.
         tokens if tokens > 1.0 && tokens < 1e12 => Ok(StrategyTrigger::Tokens(tokens as u64)),
         _ => Err(format!(
             "x-longhaul-trigger is `{text}`; it must be a share of the window in (0, 1] or a number of tokens"

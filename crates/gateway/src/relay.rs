@@ -80,6 +80,7 @@ pub(crate) async fn relay_to_upstream(
         let mut patch = RequestPatch::default();
         match &model_at {
             Some(at) if target.model != model => patch.replace(at.clone(), quote(&target.model)),
+            // A server with several models refuses a request that names none.
             None => patch.add("model", &quote(&target.model)),
             Some(_) => {}
         }
@@ -154,6 +155,7 @@ fn until_idle(
         match tokio::time::timeout(idle, pieces.next()).await {
             Ok(None) => None,
             Ok(Some(Ok(piece))) => Some((Ok(piece), Some(pieces))),
+            // The next call ends the stream, because a broken body has no further pieces.
             Ok(Some(Err(error))) => Some((Err(format!("broke off in its answer: {error}")), None)),
             Err(_) => Some((Err(format!("was silent for {} s", idle.as_secs_f64())), None)),
         }

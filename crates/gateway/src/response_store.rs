@@ -174,6 +174,7 @@ impl ResponseStore {
             if before.is_some() {
                 break;
             }
+            // Without limits, one request could read an endless chain of answers into memory.
             if !names.insert(id.clone()) || names.len() > MAX_ANSWERS || bytes > MAX_BYTES {
                 return None;
             }
@@ -185,7 +186,9 @@ impl ResponseStore {
             next.clone_from(&stored.before);
             found.push(stored);
         }
+        // The oldest comes first, because each turn holds its predecessor.
         for StoredResponse { id, at, items, .. } in found.into_iter().rev() {
+            // The stored text does not tell input from output, and the whole is only ever read as one list.
             let asked = Bytes::from(format!("[{items}]"));
             before = Some(self.remember(caller, before.take(), id, (asked, String::new()), at));
         }

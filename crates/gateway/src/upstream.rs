@@ -123,6 +123,7 @@ impl UpstreamDirectory {
     fn some_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for known in self.servers.iter().flat_map(|server| &server.upstream.models) {
+            // Replicas list the same name.
             if !names.contains(&known.name.as_str()) && names.len() < MOST_NAMED {
                 names.push(&known.name);
             }
@@ -168,6 +169,7 @@ impl UpstreamDirectory {
             found = usual.into_iter().chain(others).collect();
         }
         if found.is_empty() {
+            // The name comes from the client and may be long. The message names it only to make it recognizable.
             let name: String = model.chars().take(100).collect();
             let message = format!("there is no model `{name}`; there are: {}", self.some_names().join(", "));
             return Err(model_error(GatewayErrorKind::NotFound, message));

@@ -37,6 +37,7 @@ impl RunEndCache {
         store: &SharedStore,
         record: &SessionRecord,
     ) -> Result<Option<RunEndRecord>, StoreError> {
+        // The log of a running session changes all the time, so an entry would be out of date at once.
         if record.running {
             return Ok(None);
         }

@@ -133,6 +133,7 @@ async fn in_log(
         let count = PAGE.min(*left).min(usize::try_from(last).unwrap_or(PAGE));
         let after = last - count as u64;
         let page = app.runtime().store().read_undamaged(&record.id, after, count).await?;
+        // Damaged events count as well: they were read.
         *left -= count;
         last = after;
         // The text of a damaged event is unknown, so the result is incomplete.
@@ -177,12 +178,14 @@ fn passage(text: &str, words: &[String]) -> Option<String> {
     let small = text.to_lowercase();
     let mut first = usize::MAX;
     for word in words {
+        // A missing word ends the search here, so `first` never stays at its start value for a query with words.
         first = first.min(small.find(word.as_str())?);
     }
     let at = small.get(..first).map_or(0, |before| source_position(text, before.chars().count()));
     let begins = at.saturating_sub(BEFORE);
     let shown: String = text.chars().skip(begins).take(PASSAGE).collect();
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    // `nth` stops at the passage. Counting would walk through the whole text.
     let more = text.chars().nth(begins + PASSAGE).is_some();
     Some(format!("{}{shown}{}", if begins > 0 { "…" } else { "" }, if more { "…" } else { "" }))
 }

@@ -57,12 +57,14 @@ pub async fn serve(
     };
     let served = tokio::select! {
         served = server => served,
+        // This arm only drives the recovery. It never ends.
         () = recovery => Ok(()),
         () = late => {
             tracing::info!(grace = ?GRACE, "requests still in progress are cut off");
             Ok(())
         }
     };
+    // The store closes last, because runs write to it until their end.
     app.close().await;
     served
 }

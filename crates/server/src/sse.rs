@@ -240,6 +240,7 @@ impl SseWatcher {
         self.ready.extend(in_flight.map(|snapshot| snapshot.written(frame)));
         let entries = match self.session.queue().await {
             Ok(queue) => queue_entries(&queue),
+            // A stopped session has no queue. `listen` then ends the stream.
             Err(_) => Value::Array(Vec::new()),
         };
         let queue = ApiEvent::passing("queue:snapshot", self.session.id(), json!({ "entries": entries }));

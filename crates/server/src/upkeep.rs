@@ -43,6 +43,7 @@ pub(crate) struct MaintenanceTrigger(Notify);
 
 impl MaintenanceTrigger {
     pub(crate) fn note(&self) {
+        // `notify_one` keeps the signal if nobody waits, so that a deletion during a run is not lost.
         self.0.notify_one();
     }
 }
@@ -69,12 +70,14 @@ pub(crate) async fn keep_up(app: &AppState) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
+            // The pause gathers the deletions of a person who cleans up.
             () = app.deletions().0.notified() => tokio::time::sleep(SOON).await,
         }
         let begun = Instant::now();
         match once(app, keeping, SystemTime::now()).await {
             Ok(None) => tracing::debug!("another node does the upkeep"),
             Ok(Some(kept)) => log_report(&kept, keeping),
+            // The next run finds the same again, so an error needs no retry of its own.
             Err(error) => tracing::warn!(%error, "what nobody needs any more stays for now"),
         }
         // On a large store a run takes long, and the pause grows with it.

@@ -28,6 +28,7 @@ pub(crate) fn error(
     if let Some(words) = words.as_deref().map(str::trim).filter(|words| !words.is_empty()) {
         said.push_str(&format!(": {words}"));
     }
+    // A server may quote the whole request in its error.
     let said: String = said.chars().take(MAX_WORDS_CHARS).collect();
     ProviderError { body: Some(envelope.to_json().0), ..ProviderError::new(code, format!("{what}{said}")) }
 }
@@ -55,6 +56,7 @@ pub fn agree_with_parts(finish: ModelStopReason, parts: &[Part]) -> ModelStopRea
     let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     match (finish, has_calls) {
         (ModelStopReason::Stop | ModelStopReason::Other, true) => ModelStopReason::ToolCalls,
+        // The loop would wait for results of calls that do not exist.
         (ModelStopReason::ToolCalls, false) => ModelStopReason::Other,
         (finish, _) => finish,
     }

@@ -111,6 +111,7 @@ impl ProviderKind {
 /// Returns scheme, host and port of a URL.
 fn origin(url: &str) -> Option<(String, String, Option<u16>)> {
     let url = Url::parse(url).ok()?;
+    // The known port, so that `https://host` and `https://host:443` are equal.
     Some((url.scheme().to_owned(), url.host_str()?.to_owned(), url.port_or_known_default()))
 }
 

@@ -164,6 +164,7 @@ pub fn unreadable(payload: &str, error: &serde_json::Error) -> ProviderError {
     if error.is_eof() {
         return ProviderError::new(ErrorCode::TruncatedStream, "the stream ended inside an event");
     }
+    // A payload may be megabytes long, and goes into a message for people.
     let quote: String = payload.chars().take(MAX_QUOTE_CHARS).collect();
     let message = format!("the stream holds what is no event: {quote}");
     ProviderError { body: Some(quote), ..ProviderError::new(ErrorCode::ThirdParty, message) }

@@ -52,6 +52,7 @@ pub(crate) fn all(test: &str) -> Option<RecordingSet> {
     }
     let mut files = Vec::new();
     collect(root, &mut files);
+    // Folders list their files in any order, and failures should name the same file each time.
     files.sort();
     let mut recorded = RecordingSet::default();
     for path in files {

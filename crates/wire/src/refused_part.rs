@@ -80,6 +80,7 @@ fn named_tool(refusal: &PartRefusal, error_body: &str) -> Option<String> {
     ["function ", "Function ", "tool ", "Tool "].iter().find_map(|word| {
         text.match_indices(word).find_map(|(at, _)| {
             let rest = &text[at + word.len()..];
+            // Without a quote the next word is prose, as in "function calling is off".
             let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"' | '`'))?;
             let (name, _) = rest[1..].split_once(quote)?;
             is_tool_name(name).then(|| name.to_owned())
@@ -114,6 +115,7 @@ fn kind(code: ErrorCode, text: &str) -> Option<RefusedPartKind> {
 
 /// Returns the number of a limit: "at most 5 images", "maximum of 100", "105 > 100".
 fn most(text: &str) -> Option<u32> {
+    // Other numbers, such as a size in pixels, are no limit on a count.
     if !has(text, COUNTS) {
         return None;
     }

@@ -57,6 +57,7 @@ impl RequestBody {
     /// Returns the whole object.
     pub fn finish(mut self) -> Bytes {
         if self.0.is_empty() {
+            // A body without fields has no opening brace yet.
             self.0.push(b'{');
         }
         self.0.push(b'}');

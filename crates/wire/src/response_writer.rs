@@ -51,6 +51,7 @@ pub fn stream(dialect: Dialect, head: ResponseHead) -> Box<dyn ResponseWriter> {
     match dialect {
         Dialect::Chat => Box::new(chat::ChatResponseWriter::new(head)),
         Dialect::Messages => {
+            // These two dialects write one part after another, and a model may mix its calls and its text.
             Box::new(OrderedResponseWriter::new(messages::MessagesResponseWriter::new(head)))
         }
         Dialect::Responses => {
@@ -126,6 +127,7 @@ fn unsaid_calls(known: &[StreamedToolCall], answer: &ModelAnswer) -> Vec<(usize,
             // A call without arguments may have had no event of its own.
             let said = known.iter().find(|said| said.index == place);
             let said_bytes = said.map_or(0, |said| said.sent_bytes + said.waiting.len());
+            // `get`, because a server may have streamed more than its final copy has.
             let rest = call.arguments.get(said_bytes..).unwrap_or_default();
             (place, call.name.clone(), rest.to_owned())
         })
@@ -134,6 +136,7 @@ fn unsaid_calls(known: &[StreamedToolCall], answer: &ModelAnswer) -> Vec<(usize,
 
 fn rest<'a>(texts: impl Iterator<Item = &'a str>, said_bytes: usize) -> Option<String> {
     let whole: String = texts.collect();
+    // `get`, since a count that is no boundary of a character would panic as an index.
     whole.get(said_bytes..).filter(|rest| !rest.is_empty()).map(str::to_owned)
 }
 

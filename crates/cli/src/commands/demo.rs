@@ -30,6 +30,7 @@ pub(crate) async fn run(args: DemoArgs, place: &CliEnvironment) -> Outcome {
         protected: vec![place.data_dir.clone()],
         scratch: place.scratch.clone(),
         window,
+        // Nobody watches a pipe, so the pauses for a reader are left out.
         fast: args.fast || !place.terminal.output,
         colour: place.terminal.colour && place.terminal.output,
         longhaul: place.command("").trim_end().to_owned(),

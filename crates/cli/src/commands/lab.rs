@@ -81,6 +81,7 @@ async fn replayed(
     let sessions = count(recordings.len() as u64, "session");
     out::message(&format!("{sessions}, {}\n", count(replays as u64, "replay")));
     tracing::debug!(sessions = recordings.len(), replays, "the replay begins");
+    // The blocking thread must own what it uses.
     let (wanted, options) = (wanted.clone(), options.clone());
     let work = move || {
         let mut makers = wanted.makers();

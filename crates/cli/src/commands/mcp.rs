@@ -42,6 +42,7 @@ pub(crate) async fn run(place: &CliEnvironment) -> Outcome {
             () = interrupts.next() => return Ok(CANCELLED.into()),
         }
     }
+    // The client has left. What runs is finished, and nothing new is taken.
     loop {
         tokio::select! {
             done = running.next() => if done.is_none() { return Ok(DONE) },

@@ -72,6 +72,7 @@ async fn list(
     let config = &loaded.config;
     let (origin, chosen) = ModelFacts::ask(place, config).await?;
     let mut names: Vec<&String> = config.models.keys().chain(served).collect();
+    // The chosen model has a row of its own, the first.
     names.retain(|name| **name != config.model.name);
     let mut seen = std::collections::BTreeSet::new();
     // A declared model may be in the server's list too. The first occurrence keeps its place.
@@ -94,6 +95,7 @@ async fn list(
             ))
         }
     });
+    // At once, because each model is a request to the server.
     let others = futures_util::future::try_join_all(others).await?;
     let chosen = ModelListEntry { served: served.contains(&chosen.name), facts: chosen, chosen: true };
     let others = others.into_iter().map(|facts| ModelListEntry {

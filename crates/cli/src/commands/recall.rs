@@ -53,6 +53,7 @@ pub(crate) async fn run(args: RecallArgs, place: &CliEnvironment) -> Outcome {
 pub(super) fn check(query: &str, history: &History, undo: &str) -> Outcome<()> {
     let words: Vec<&str> = words(query).collect();
     if words.is_empty() || !words.iter().all(|word| word.starts_with("lh:")) {
+        // People take the id of an edit for a handle, because both stand in one row.
         let edit = history.edits().iter().find(|state| state.edit.id.as_str() == query.trim());
         let Some(ViewEditState { edit, .. }) = edit else { return Ok(()) };
         let handles: Vec<String> = edit.ops.iter().map(|op| LogHandle(op.range()).to_string()).collect();
@@ -127,5 +128,6 @@ async fn original(handle: &LogHandle, source: &RecallSource, blobs: &BlobStore) 
 
 async fn answer(asked: Value, source: &RecallSource, blobs: &BlobStore) -> Outcome<String> {
     let found = longhaul::recall::recall(&asked.to_string(), source, blobs, &EVERYTHING).await;
+    // The prefix names the tool for a model, and a command needs none.
     found.map_err(|why| CommandError::new(why.trim_start_matches("recall: ")))
 }

@@ -61,6 +61,7 @@ pub(crate) async fn open_whole(
         )));
     }
     super::make_private(&place.data_dir)?;
+    // The blobs come first: a fault there must not leave a node in the database.
     let blobs = blobs(place, shared, max_blob_bytes).await?;
     let store = PostgresStore::open(
         &shared.db,

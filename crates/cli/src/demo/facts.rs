@@ -30,6 +30,7 @@ impl DemoFact {
 
 /// Returns the half line that a question asks for.
 pub(super) fn asked_for(question: &str) -> Option<String> {
+    // The newest question counts. Earlier ones may be in the same text.
     let start = question.rfind(ASK)? + ASK.len();
     let end = question[start..].find('»')?;
     Some(question[start..start + end].to_owned())
@@ -74,6 +75,7 @@ fn is_rare(texts: &[String], fact: &DemoFact) -> bool {
 /// Returns a fact for a line that makes a good question: a sentence of some length.
 fn fact(line: &str) -> Option<DemoFact> {
     let words: Vec<&str> = line.split(' ').collect();
+    // The question puts the half line between these marks. Halves of ASCII text never tear a character.
     let plain = !line.contains(['«', '»']) && line.is_ascii();
     if !(40..=120).contains(&line.len()) || words.len() < 6 || !plain {
         return None;
@@ -81,6 +83,7 @@ fn fact(line: &str) -> Option<DemoFact> {
     let half = words[..words.len() / 2].join(" ");
     let spoken =
         half.split_whitespace().filter(|word| word.chars().filter(|c| c.is_alphabetic()).count() > 2);
+    // Punctuation and short words alone occur in many lines, and `recall` would find the wrong one.
     (spoken.count() >= 3).then(|| DemoFact { line: line.to_owned(), half })
 }
 

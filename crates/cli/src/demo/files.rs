@@ -31,6 +31,7 @@ pub(super) fn choose(folder: &Path) -> Vec<String> {
 }
 
 fn walk(root: &Path, folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    // A folder that cannot be read is none of the demo's concern: others have enough files.
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.filter_map(Result::ok) {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -41,6 +42,7 @@ fn walk(root: &Path, folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
         }
         let path = entry.path();
         if kind.is_dir() {
+            // Without a bound, a deep tree would delay the start of the demo.
             if depth < 6 && !SKIPPED.contains(&name.as_str()) {
                 walk(root, &path, depth + 1, found);
             }

@@ -107,6 +107,7 @@ fn opening(lines: &[&str]) -> Option<String> {
         if is_title && said.is_empty() && ends(words).is_none() {
             return (words.len() <= QUOTED_CHARS).then(|| words.to_owned());
         }
+        // Attributes and the line of an interpreter look like comments, but say nothing about the file.
         if !is_comment || words.is_empty() || line.starts_with("#[") || line.starts_with("#!") {
             break;
         }
@@ -115,6 +116,7 @@ fn opening(lines: &[&str]) -> Option<String> {
         if let Some(end) = ends(&said) {
             said.truncate(end);
             let is_short = said.chars().count() <= QUOTED_CHARS && said.split(' ').count() > 2;
+            // Quotes within quotes read badly, and an `@` is mostly an address or a tag.
             return (is_short && !said.contains(['“', '”', '@'])).then_some(said);
         }
     }

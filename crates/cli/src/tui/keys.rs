@@ -85,6 +85,7 @@ pub(crate) fn actions(batch: &[Event]) -> Vec<KeyAction> {
     let mut done = Vec::new();
     for run in batch.chunk_by(|a, b| letter(a).is_some() == letter(b).is_some()) {
         let letters: String = run.iter().filter_map(letter).collect();
+        // A line end at the end alone is no sign of a paste: on a slow connection, a typed line arrives at once.
         if letters.trim_end_matches('\n').contains('\n') {
             done.push(KeyAction::Paste(letters.trim_end_matches('\n').to_owned()));
             continue;
@@ -102,6 +103,7 @@ pub(crate) fn actions(batch: &[Event]) -> Vec<KeyAction> {
 fn letter(event: &Event) -> Option<char> {
     match KeyAction::of(&event.as_key_press_event()?)? {
         KeyAction::Insert(c) => Some(c),
+        // KeyAction::NewLine => Some('\n'), | Line ends and tabs are a part of a paste.
         KeyAction::Enter | KeyAction::NewLine => Some('\n'),
         KeyAction::Complete => Some('\t'),
         _ => None,

@@ -42,6 +42,7 @@ impl TextLayout {
                 word = (at + 1, used);
             }
         }
+        // The last row exists even if empty: the cursor stands there after a line end.
         rows.push(start..text.len());
         Self { rows }
     }

@@ -14,6 +14,7 @@ pub(crate) fn rows(text: &str, columns: usize) -> Vec<Line<'static>> {
         // A cluster is never torn: an emoji of several characters has its width only as a whole.
         for cluster in piece.graphemes(true) {
             let needed = width(cluster);
+            // A cluster wider than the row would otherwise leave an empty row before it.
             if row.columns + needed > columns && row.columns > 0 {
                 rows.push(std::mem::take(&mut row).line());
             }
@@ -34,6 +35,7 @@ struct SpanRow {
 impl SpanRow {
     fn push(&mut self, cluster: &str, style: Style) {
         match self.spans.last_mut() {
+            // One span per cluster would make ratatui compare and write styles for each character.
             Some(span) if span.style == style => span.content.to_mut().push_str(cluster),
             _ => self.spans.push(Span::styled(cluster.to_owned(), style)),
         }
@@ -50,6 +52,7 @@ fn pieces(text: &str) -> Vec<(Style, &str)> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        // A code without its end is shown as text. Dropping it would also drop the text behind it.
         let Some((codes, after)) = after.split_once('m') else { break };
         pieces.push((style, before));
         style = codes.split(';').fold(style, painted);

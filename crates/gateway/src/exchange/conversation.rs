@@ -129,6 +129,7 @@ impl ConversationState {
 
     /// Returns the state for an answer in progress, with `log` if the answer already had edits of its own.
     pub(super) fn midway_of(&self, log: Option<&ConversationLog>) -> Self {
+        // The conversation keeps its own state, because the client may never send this answer back.
         Self { log: log.unwrap_or(&self.log).clone(), mid_answer_log: None, ..self.clone() }
     }
 
@@ -138,6 +139,7 @@ impl ConversationState {
         let items = self.log.items;
         let midway = self.mid_answer_log.take().filter(|midway| midway.goes_on_with(items, next));
         let Some(midway) = midway else { return false };
+        // The log is large and mostly has no other owner by now. Then it is moved.
         self.log = Arc::unwrap_or_clone(midway.log);
         true
     }
@@ -192,6 +194,7 @@ impl GatewayConversation {
     /// Returns the memory of the conversation in bytes: the newest request, its texts once more as parsed, and the
     /// overhead of each message.
     pub(super) fn bytes(&self) -> usize {
+        // The lock is held for the copy only: the count of the items needs none.
         let request = Arc::clone(&self.known().request);
         let items = request.items.len() * ITEM_BYTES;
         // An exact count would take as long as the reading itself.
@@ -248,6 +251,7 @@ impl<'a> ItemNames<'a> {
         };
         let mut next = from;
         for (((known_at, at), name), slot) in same.skip(from) {
+            // A name costs the parsing of the item. Equal bytes have equal names, so they are compared first.
             if slot.map_or_else(|| !is_same(known_at, at), |slot| slot != *name) {
                 break;
             }
@@ -265,6 +269,7 @@ impl<'a> ItemNames<'a> {
         if let Some(Some(name)) = self.names.get(index) {
             return Ok(*name);
         }
+        // One buffer serves all items, because a request may have thousands.
         self.form.clear();
         self.wire.write_canonical_item(self.envelope.item(index), index, &mut self.form)?;
         let name = *blake3::hash(&self.form).as_bytes();
@@ -285,6 +290,7 @@ impl<'a> ItemNames<'a> {
 
     /// Returns whether the request extends or equals the known items. Items with equal bytes are not parsed.
     pub(super) fn extend(&mut self, known: &ConversationItems) -> Result<bool, ParseError> {
+        // A shorter request is another branch.
         if known.request.items.len() > self.len() {
             return Ok(false);
         }

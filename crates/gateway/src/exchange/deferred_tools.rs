@@ -40,6 +40,7 @@ impl DeferralCache {
         has_search: bool,
     ) -> Option<Arc<ToolDeferral>> {
         let key = key(dialect, tools, forced, window, has_search);
+        // The value is taken out in a statement of its own, so that the lock ends before the count.
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(decided) = known {
             return decided;
@@ -61,6 +62,7 @@ fn key(dialect: Dialect, tools: &str, forced: Option<&str>, window: u64, has_sea
     let mut hasher = blake3::Hasher::new();
     hasher.update(&[u8::from(has_search)]);
     hasher.update(dialect.as_str().as_bytes());
+    // The same list may fit one upstream and be too long for another.
     hasher.update(&window.to_le_bytes());
     hasher.update(forced.unwrap_or_default().as_bytes());
     // The zero byte keeps the name of the tool apart from the list behind it.
@@ -152,6 +154,7 @@ impl GatewayTools<'_> {
     /// Returns the client's text in place of an answer with lookups only.
     pub(super) fn no_answer(&self) -> &'static str {
         match self.request.exchange.deferral.is_some() && !self.may_recall() {
+            // With `recall` in the request, the model may have looked up more than tools.
             true => NO_CALL,
             false => NO_ANSWER,
         }

@@ -75,6 +75,7 @@ impl FallbackSummary {
 
     /// Returns whether the summary is to be tried now. A clock set back cannot prolong the wait.
     pub(super) fn is_due(&self, now: u64) -> bool {
+        // A time beyond the longest wait can only come from a clock that was set back.
         let is_later = now < self.again_at && self.again_at <= now.saturating_add(LONGEST_WAIT_SECS);
         self.is_pending() && !is_later
     }
@@ -107,6 +108,7 @@ pub(super) fn to_memo(edits: Vec<DecidedEdit>) -> Vec<ViewEdit> {
 
 /// Returns the edits of a memo entry.
 pub(super) fn from_memo(mut edits: Vec<ViewEdit>) -> Vec<DecidedEdit> {
+    // The entry is the last one. Edits without an extract have none.
     let said = edits.pop_if(|edit| edit.strategy == NAME && edit.ops.is_empty());
     let stopgaps = said.and_then(|said| serde_json::from_str::<Vec<Option<FallbackSummary>>>(&said.why).ok());
     let mut stopgaps = stopgaps.unwrap_or_default().into_iter();

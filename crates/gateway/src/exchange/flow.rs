@@ -367,6 +367,7 @@ impl AnswerFlow {
             says |= says_more(&raw, self.reader.seen());
             for raw in self.characters.take(raw) {
                 if let Some(fault) = self.passing_error(&raw) {
+                    // What came before the error still reaches the client.
                     self.go_out(out.into());
                     self.handle_broken_stream(fault);
                     return says;
@@ -399,6 +400,7 @@ impl AnswerFlow {
             step.take(raw);
         }
         let EventProcessor::Joins(splice) = &mut self.reader else { return };
+        // The notice belongs to the text, so it waits for the first event with text.
         let begins = self.note.is_some() && !said_by(self.wire, raw).is_empty();
         let note = self.note.take_if(|_| begins);
         let note = note.filter(|note| !has_said(splice.as_mut(), note, out));
@@ -478,6 +480,7 @@ impl AnswerFlow {
             return;
         }
         let last = Some(rest).filter(|rest| is_whole && !rest.trim_ascii().is_empty());
+        // The merged stream goes on behind this event, so the event needs its empty line.
         let last = last.map(|rest| Bytes::from([&rest[..], b"\n\n"].concat()));
         let mut events: Vec<Bytes> = last.into_iter().flat_map(|raw| self.characters.take(raw)).collect();
         events.extend(self.characters.rest());
@@ -496,6 +499,7 @@ impl AnswerFlow {
                 let error = error.clone();
                 return self.fail(&error);
             }
+            // A closed connection is the only sign of a server that has crashed.
             None if seen.finish.is_none() && !seen.over => return self.handle_broken_stream(ended_early()),
             _ => {}
         }

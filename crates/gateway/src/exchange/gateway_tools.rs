@@ -53,6 +53,7 @@ impl GatewayTools<'_> {
         if self.request.exchange.inner.config.recall == RecallMode::Off {
             return Some("off");
         }
+        // The reason is asked several times per request, and the list of tools may be long.
         *self.request.no_recall_reason.get_or_init(|| {
             let envelope = &self.request.exchange.envelope;
             let tools = envelope.tools_at.as_ref().map(|at| envelope.text(at)).unwrap_or_default();
@@ -65,9 +66,11 @@ impl GatewayTools<'_> {
                 && self.request.target.server.upstream.kind == Kind::OpenAi
                 && envelope.other("store") != Some("false");
             match () {
+                // Calls of this name must reach the client.
                 () if named.iter().flatten().any(|tool| tool.name == NAME) => {
                     Some("the client has a tool of that name")
                 }
+                // `functions` is OpenAI's older form of tools.
                 () if self.request.exchange.non_null_field("functions").is_some() => {
                     Some("the client has functions and no tools")
                 }
@@ -96,6 +99,7 @@ impl GatewayTools<'_> {
             () if exchange.non_null_field("background") == Some("true") => {
                 Some("the answer is made in the background")
             }
+            // The model would have to go on with the client's words, and a call would tear them.
             () if last.as_deref() == Some("assistant") => Some("the client has begun the answer"),
             () => None,
         }

@@ -69,6 +69,7 @@ pub(super) async fn ask_in_context(
     let sent = server.send(wire.dialect().path(), &riding_headers(request), own, body).await;
     let response = match sent {
         Ok(response) => response,
+        // An unreachable server would not be reached in the second form either.
         Err(fault) => return Some(Err(ProviderError::new(ErrorCode::Network, fault.message))),
     };
     // These statuses meet every form of the request, so no second form is tried.
@@ -102,6 +103,7 @@ async fn riding_body(
     let is_its_request = log.items == envelope.items.len() && !log.history.is_paused();
     let is_plain = request.is_prose() && envelope.other("n").is_none_or(|n| matches!(n, "1" | "null"));
     let order = asked.messages.last()?.parts.last()?.as_text()?.to_owned();
+    // A translated request has other bytes than the client's, and the cache knows only those that were sent.
     if request.needs_translation() || !is_its_request || !is_plain {
         return None;
     }
@@ -111,6 +113,7 @@ async fn riding_body(
     if UNFIT_FIELDS.iter().any(|name| has(name)) {
         return None;
     }
+    // Earlier edits are repeated, because the upstream has read the request with them.
     let kept = render_ops::steps(log, log.items);
     let steps = render_ops::clean(kept, &render_ops::items_with_notices(envelope), envelope)
         .unwrap_or_else(|| vec![RenderOp::Keep(0..envelope.items.len())]);
@@ -124,6 +127,7 @@ async fn riding_body(
     // the cache.
     let edited = RequestEdit {
         steps: Some(steps),
+        // Only a stream can be stopped when the text is long enough.
         stream: Some(true),
         include_usage: true,
         max_output: (!thinks).then_some(asked.max_output_tokens),
@@ -150,6 +154,7 @@ async fn read_events(
             break;
         }
     }
+    // Some servers end the stream without the empty line behind the last event.
     watcher.read(&SseEvent::parse(&events.take_rest()));
     ended(&*watcher)
 }

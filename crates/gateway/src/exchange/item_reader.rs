@@ -24,6 +24,7 @@ impl ItemReader<'_> {
     pub(super) fn new_bytes(&self, state: &ConversationState) -> usize {
         let envelope = &self.request.exchange.envelope;
         let fixed = self.request.fixed_texts();
+        // Counting the tools again takes most of the time of a short request, and they rarely change.
         let is_counted = state.fixed.as_ref().is_some_and(|(known, _)| fixed.iter().eq(known.iter()));
         let fixed_bytes = if is_counted { 0 } else { fixed.iter().map(|text| text.len()).sum() };
         envelope.bytes_from(state.log.items) + fixed_bytes
@@ -91,6 +92,7 @@ impl ItemReader<'_> {
         }
         let fixed = self.request.exchange.wire.fixed_content(&self.request.exchange.envelope)?;
         let counter = state.log.history.counter();
+        // System messages among the items precede the view and are in none of its counts.
         let head: u64 = state.log.system.iter().map(|part| counter.part(part)).sum();
         let tools: u64 = fixed.tools.iter().map(|tool| counter.tool(tool)).sum();
         let tokens = head + counter.text(&fixed.system) + tools + counter.framing().reply;

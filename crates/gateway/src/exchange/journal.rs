@@ -170,6 +170,7 @@ pub(super) fn thinned(notes: &mut Vec<JournalNote>) {
     if notes.iter().filter(|note| note.is_report()).count() > MOST_REPORTS
         && let Some(second) = notes.iter().enumerate().filter(|(_, note)| note.is_report()).nth(1)
     {
+        // The index is taken out, because the iterator borrows the notes.
         let at = second.0;
         notes.remove(at);
     }
@@ -212,6 +213,7 @@ pub(super) struct JournalStore<'a> {
 impl JournalStore<'_> {
     /// Returns the journal to be stored; `None` as long as the conversation is far from the trigger.
     pub(super) fn journal(&self, log: &ConversationLog, input: u64) -> Option<ResponseEntry> {
+        // Most conversations end far below the trigger, and a restart costs them no more than a new estimate.
         let is_near = input.saturating_mul(STORED_FROM_SHARE) >= self.budget.line() || log.is_shortened();
         if !is_near || log.notes.is_empty() {
             return None;
@@ -260,6 +262,7 @@ impl JournalStore<'_> {
         let found = memo.find(&keys).await.ok().flatten();
         let (edits, places) = match found {
             Some(found) => (fallback_summary::from_memo(found.edits), vec![chain.len() - 1 - found.index]),
+            // Without an edit, the journal is under one of the first two items.
             None => (Vec::new(), vec![1, 0]),
         };
         for name in places.into_iter().filter_map(|at| chain.get(at)) {
@@ -282,6 +285,7 @@ impl JournalStore<'_> {
         let mut log = self.request.reader().new_state().log;
         let mut edits = edits.into_iter();
         for note in &journal.notes {
+            // Notes out of order belong to a damaged entry.
             let more = note.items().checked_sub(log.items).filter(|more| *more <= pieces.len())?;
             let rest = pieces.split_off(more);
             log.feed(std::mem::replace(&mut pieces, rest)).ok()?;
@@ -321,6 +325,7 @@ impl JournalStore<'_> {
 
     /// Adds the reported usage to the log, and returns the entry to be stored.
     pub(super) async fn reported(&self, usage: Usage, prepared: &OutboundRequest) -> Option<ResponseEntry> {
+        // Some servers report zeros where they have not counted.
         if usage.input_tokens == 0 {
             return None;
         }

@@ -102,6 +102,7 @@ impl LateReading {
 
     pub(super) async fn finish(mut self) -> Option<ReadRequest> {
         self.needed.notify_one();
+        // The task is borrowed, because a type with `Drop` cannot be taken apart.
         (&mut self.task).await.ok().flatten()
     }
 }

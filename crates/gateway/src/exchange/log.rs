@@ -126,6 +126,7 @@ impl ConversationLog {
             return Err(HistoryMismatchError);
         }
         if !matches!(first, Some(ItemSegment::Assistant(_))) {
+            // The count comes before the new items change the view that was counted.
             self.count_reported(items.is_empty());
         }
         for pieces in items {
@@ -226,6 +227,7 @@ impl ConversationLog {
         places: Vec<SegmentPosition>,
     ) {
         let step_id: longhaul_core::ids::StepId = format!("s{}", self.history.last_seq()).into();
+        // Without a report the figures are zero, and the meter estimates.
         let start = reported.map(|reported| reported.start.clone()).unwrap_or_default();
         let estimated = reported.map_or(0, |reported| reported.estimated);
         self.add(EventBody::StepStarted(Box::new(self.step(&step_id, start, estimated))));
@@ -245,6 +247,7 @@ impl ConversationLog {
 
     /// Returns the log with the beginning of a stopped answer appended.
     pub(super) fn paused(&self, text: &str) -> Self {
+        // The log itself stays as it is: the client sends the answer back whole, and then it is read anew.
         let mut paused = self.clone();
         let message = paused.message(Role::Assistant, vec![Part::text(text)]);
         paused.answer(message, Some(PartialAnswerReason::Paused), None, Vec::new());
@@ -275,6 +278,7 @@ impl ConversationLog {
     /// Records the upstream's count of the sent view, if the view is still the same.
     pub(super) fn count(&mut self, tokens: u64, start: &RequestSnapshot) {
         let now = meter::read(&self.history, start.fixed_tokens);
+        // A second count of the same view would only fill the journal.
         let is_known = now.estimated == 0 && now.total == tokens;
         // A count of another view would mislead the meter.
         if is_known || start.view_hash != self.history.view_hash() {

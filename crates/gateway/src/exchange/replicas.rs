@@ -59,6 +59,7 @@ impl Exchange {
     pub(super) fn ordered_targets(&self) -> Vec<Arc<UpstreamTarget>> {
         let all = &self.targets;
         if all.len() < 2 {
+            // A single upstream needs no order, so the conversation need not be hashed.
             return all.clone();
         }
         let groups: Vec<usize> = all.iter().map(|target| replica_group(target, all)).collect();
@@ -115,6 +116,8 @@ fn replica_group(target: &Arc<UpstreamTarget>, all: &[Arc<UpstreamTarget>]) -> u
 
 fn score(conversation: &[u8; 32], upstream: &str) -> u64 {
     let hash = *blake3::keyed_hash(conversation, upstream.as_bytes()).as_bytes();
+    // The first bytes of a hash are spread as evenly as the whole. A fixed byte order lets nodes of all machines
+    // agree.
     u64::from_le_bytes([hash[0], hash[1], hash[2], hash[3], hash[4], hash[5], hash[6], hash[7]])
 }
 
@@ -122,6 +125,7 @@ fn score(conversation: &[u8; 32], upstream: &str) -> u64 {
 /// score decides, but the first one must have room.
 fn order(candidates: &[ReplicaCandidate]) -> Vec<usize> {
     let mut all: Vec<(usize, ReplicaCandidate)> = candidates.iter().copied().enumerate().collect();
+    // The sort is stable, so that equal candidates keep the order of the file.
     all.sort_by_key(|(_, one)| (one.is_away, one.group, std::cmp::Reverse(one.score)));
     let mut ordered = Vec::with_capacity(all.len());
     for group in all.chunk_by(|(_, a), (_, b)| (a.is_away, a.group) == (b.is_away, b.group)) {
@@ -129,6 +133,8 @@ fn order(candidates: &[ReplicaCandidate]) -> Vec<usize> {
         // The request itself counts, so that an idle group has room.
         let share = ((in_flight + 1) * MAX_LOAD_PERCENT).div_ceil(100 * group.len());
         let most = share.max(MIN_LOAD);
+        // The others keep their order by score. If all are busy, the preferred one stays first because of its
+        // cache.
         let first = group.iter().position(|(_, one)| one.in_flight < most).unwrap_or_default();
         let others = group.iter().enumerate().filter(|(at, _)| *at != first).map(|(_, one)| one);
         ordered.extend(group.get(first).into_iter().chain(others).map(|(at, _)| *at));

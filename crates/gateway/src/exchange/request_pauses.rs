@@ -27,6 +27,7 @@ impl RequestPausesByConversation {
     /// the request, and `now_ms` is its time.
     fn add_request(&self, conversation: ConversationKey, received_at: Instant, now_ms: u64) -> bool {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The map must be bounded, because clients decide the number of conversations.
         if all.len() >= MAX_CONVERSATIONS && !all.contains_key(&conversation) {
             let oldest = all.iter().min_by_key(|(_, known)| known.received_at).map(|(key, _)| *key);
             if let Some(oldest) = oldest {
@@ -38,6 +39,7 @@ impl RequestPausesByConversation {
             pauses.add_request(now_ms);
             ConversationPauses { received_at, pauses }
         });
+        // A second upstream asked for the same request must not count as a pause of no length.
         if known.received_at != received_at {
             known.received_at = received_at;
             known.pauses.add_request(now_ms);
@@ -49,6 +51,7 @@ impl RequestPausesByConversation {
 impl Exchange {
     /// Returns whether the pauses between the conversation's requests call for a cache that lives for an hour.
     pub(super) fn has_long_pauses(&self) -> bool {
+        // The answer must not change between the upstreams of one request.
         *self.has_long_pauses.get_or_init(|| {
             // A request that cannot be parsed fails anyway.
             let Ok(conversation) = self.conversation_key() else { return false };

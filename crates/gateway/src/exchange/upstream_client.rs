@@ -60,6 +60,7 @@ impl UpstreamClient<'_> {
         let mut tries = RetryState::new(self.request.exchange.inner.config.attempts);
         loop {
             let begun = Instant::now();
+            // The clone of the body is a reference to the same bytes.
             let result = self.send_once(base, body.clone()).await;
             let failed = match &result {
                 Ok(response) => AttemptFailure::of_status(response.status()),
@@ -179,7 +180,9 @@ impl From<SendFailure> for FailedAttempt {
 /// [`GatewayError`] if the response breaks off.
 async fn check_missing_path(response: reqwest::Response) -> Result<(reqwest::Response, bool), GatewayError> {
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    // Web servers with one page for all paths answer with status 200.
     let is_page = kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"));
+    // StatusCode::METHOD_NOT_ALLOWED) { | A static web server answers a POST to an unknown path with 405.
     if matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {
         return Ok((response, true));
     }

@@ -67,6 +67,7 @@ impl Exchange {
         mut headers: HeaderMap,
         fault: &GatewayError,
     ) -> UpstreamDisposition {
+        // A web page came with its own type, and clients parse by it.
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         UpstreamDisposition::Whole(status, headers, self.wire.error(fault))
     }
@@ -84,6 +85,7 @@ fn hint(server: &UpstreamServer, said: &str) -> Option<String> {
         return None;
     }
     let base_url = &server.upstream.endpoint.base_url;
+    // With a path, a person has chosen the place, and a guess would mislead.
     let url = reqwest::Url::parse(base_url).ok().filter(|url| url.path().trim_matches('/').is_empty())?;
     let names_model = said.to_lowercase().contains("model");
     let place = format!("{}/v1", url.origin().ascii_serialization());

@@ -97,6 +97,7 @@ impl UpstreamResponse {
 /// Returns the error with the upstream's own words appended.
 fn quoting(fault: GatewayError, said: Option<&str>) -> GatewayError {
     let Some(said) = said else { return fault };
+    // The text may be a whole web page.
     let said: String = said.chars().take(500).collect();
     GatewayError { message: format!("{}. The upstream said: {said}", fault.message), ..fault }
 }
@@ -289,6 +290,7 @@ impl ResponseReview<'_> {
 
     /// Completes the error of the gateway's own plan with the reserve for the answer and the source of the window.
     pub(super) fn reckoned(&self, fault: GatewayError) -> GatewayError {
+        // Only the gateway's own refusals speak of tokens.
         if fault.kind != GatewayErrorKind::DoesNotFit {
             return fault;
         }
@@ -323,6 +325,7 @@ impl ResponseReview<'_> {
             return Ok(());
         }
         let name = &self.request.target.server.upstream.name;
+        // The text is no answer, so it may be anything, also an echo of the request's headers.
         let said = self.request.target.server.hide_secrets(Bytes::copy_from_slice(bytes));
         let quote: String = String::from_utf8_lossy(&said).chars().take(200).collect();
         // A base URL without its path often leads to a web page with status 200.

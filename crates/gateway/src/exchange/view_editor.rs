@@ -76,6 +76,7 @@ impl ViewEditor {
         fixed: u64,
     ) -> Result<bool, GatewayError> {
         let chain = self.request.work(|| chain(&self.memo.names(usize::MAX))).await;
+        // The longest prefix comes first, because its edits leave out the most.
         let prefixes = || chain.iter().rev().take(MAX_KEYS);
         let keys: Vec<PrefixCacheKey> = prefixes().map(|name| self.memo.memo_key(name)).collect();
         let ahead: Vec<PrefixCacheKey> = prefixes().map(|name| self.memo.ahead_key(name)).collect();
@@ -85,6 +86,7 @@ impl ViewEditor {
         };
         // Edits in force come first: a summary written ahead was made on top of them.
         let Some(found) = self.memo.found(&ahead, chain.len()).await? else { return Ok(takes_in_force) };
+        // The place of the old edits is read first: their entry in the memo is replaced, too.
         let before = state.log.portable().map(|(_, item)| item);
         let takes_ahead = self.adopt(state, found, fixed).await;
         if takes_ahead {
@@ -194,6 +196,7 @@ impl ViewEditor {
         // The summary covers the original messages, because an extract holds only a part of them.
         let unedited = self.request.work(|| self.budget.without_stopgaps(&state.log, fixed)).await;
         let Some((mut whole, draft)) = unedited else {
+            // The next attempt must wait, or each request would look for something to summarise again.
             self.put_off(state, MissingSummaryCause::Away).await;
             return Ok(None);
         };

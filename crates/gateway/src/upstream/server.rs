@@ -205,6 +205,7 @@ impl UpstreamServer {
                     self.base.adopt_alternative();
                     Ok(found)
                 }
+                // The first answer is about the address that a person has configured, so its error helps more.
                 _ => Ok(response),
             },
             None => Ok(response),
@@ -243,6 +244,7 @@ impl UpstreamServer {
         let place = headers.get(header::LOCATION).and_then(|place| place.to_str().ok());
         // The query of a redirect may hold a secret.
         let place = place.and_then(|place| place.split(['?', '#']).next()).unwrap_or("nowhere");
+        // The address comes from the upstream, and its length is not limited.
         let place: String = place.chars().take(200).collect();
         let message = format!(
             "the upstream `{name}` answered {} and points to {place}; set its base URL to where it is",

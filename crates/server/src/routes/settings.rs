@@ -109,6 +109,7 @@ pub(crate) async fn change(
     State(app): State<AppState>,
     JsonBody(change): JsonBody<Map<String, Value>>,
 ) -> Result<Json<SettingsResponse>, ApiProblem> {
+    // Only the names are logged. The map itself moves into the work.
     let changed: Vec<String> = change.keys().cloned().collect();
     // The change was read as a map, because a missing field and `null` mean different things.
     let work = {

@@ -71,6 +71,7 @@ pub(crate) async fn chat(
     JsonBody(chat): JsonBody<UiChatRequestBody>,
 ) -> Result<Response, ApiProblem> {
     let UiChatRequestBody { id, mut messages, message, trigger, agent } = chat;
+    // The single message comes last, because it is the newest.
     messages.extend(message);
     let wish = wish(messages, trigger.as_deref() == Some("regenerate-message"))?;
     let turn = UiAnswerSubscription::take(&app, &id, agent, key, wish).await?;

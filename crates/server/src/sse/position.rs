@@ -33,6 +33,7 @@ impl FromStr for SsePosition {
         };
         let (seq, told): (Seq, usize) =
             (seq.parse().map_err(|_| SsePositionError)?, told.parse().map_err(|_| SsePositionError)?);
+        // Position 0 has no event, and an event without a received announcement is the position before it.
         let before = seq.checked_sub(1).filter(|_| told > 0).ok_or(SsePositionError)?;
         Ok(Self { after: before, begun: (seq, told) })
     }

@@ -102,6 +102,7 @@ impl LogReaderCache {
     fn page(&mut self, after: Seq) -> Option<Arc<SseFramePage>> {
         let at = self.pages.iter().position(|page| page.after <= after && after < page.until)?;
         let page = self.pages.remove(at)?;
+        // The used page goes to the end, because the front is dropped first.
         self.pages.push_back(Arc::clone(&page));
         Some(page)
     }
@@ -133,6 +134,7 @@ async fn pass(
     let at = replay.seq();
     let limit = PASSED_EVENTS.min(usize::try_from(until - at).unwrap_or(PASSED_EVENTS));
     let events = app.runtime().store().read(session, at, limit).await?;
+    // The caller knows that the log is longer. Without an error it would ask for ever.
     if events.is_empty() {
         return Err(ApiProblem::internal());
     }
@@ -163,6 +165,7 @@ async fn read(
                 frames.push((event.seq, written));
             }
             if bytes >= PAGE_BYTES {
+                // The rest of the read is thrown away. The replay stands at the last event of the page.
                 break;
             }
         }

@@ -152,6 +152,7 @@ impl UiStreamTranslator {
                 self.stage = UiTranslatorStage::Tells;
                 self.translate_visible_event(event);
             }
+            // Nothing else would ever end the wait.
             "message:removed" if event["id"] == own.as_str() => self.end(UiStreamEnd::Failed {
                 code: "interrupted".to_owned(),
                 message: "The message was taken out of the queue.".to_owned(),
@@ -165,6 +166,8 @@ impl UiStreamTranslator {
             "run:started" => self.run_begins(event),
             "message:dequeued" => {
                 self.hears_inputs = true;
+                // A message taken in the middle of an answer does not rename it: front ends know it by its first
+                // name.
                 if let (false, Some(newest)) = (self.has_begun, items(&event["ids"]).last()) {
                     self.name = newest.as_str().map(name_of);
                 }
@@ -173,6 +176,7 @@ impl UiStreamTranslator {
             "llm:chunk" => self.chunk(event),
             "llm:snapshot" => {
                 let (step, message) = (text(event, "stepId"), text(event, "messageId"));
+                // The events are taken out, because the step borrows the whole translator.
                 let mut acts = std::mem::take(&mut self.acts);
                 self.enter(step, message, &mut acts).catch_up(items(&event["parts"]), &mut acts);
                 self.acts = acts;
@@ -224,6 +228,7 @@ impl UiStreamTranslator {
                 let ids = items(&event["entries"]).iter().map(|entry| text(entry, "id").to_owned());
                 self.waiting = ids.collect();
             }
+            // The snapshot may name the message already.
             "message:queued" if !self.waiting.iter().any(|waiting| waiting == id) => {
                 self.waiting.push(id.to_owned());
             }
@@ -290,6 +295,7 @@ impl UiStreamTranslator {
         let calls = step.store(items(&event["parts"]), goes_on, &mut acts);
         self.acts = acts;
         self.paused = goes_on.then(|| message.to_owned());
+        // The next call begins after this message, so all of its arguments will be heard.
         self.hears_inputs = true;
         for (call_id, told_as, tool) in calls {
             self.calls.insert(call_id, UiToolCall { told_as, tool, is_denied: false });

@@ -133,6 +133,7 @@ impl UiAnswerSubscription {
             app.takes_work()?;
         }
         if let UiTurnRequest::Say { content, .. } = &wish {
+            // The check comes first, so that a wrong message does not create a conversation.
             content.check()?;
             agents::check(app, agent.as_deref())?;
         }
@@ -210,6 +211,7 @@ async fn go_on(app: &AppState, session: Session) -> Result<UiAnswerSubscription,
             let fold = UiStreamTranslator::telling(None, Vec::new());
             return Ok(UiAnswerSubscription { session, watcher, fold });
         }
+        // A second tab or a reloaded page asks for a run that goes on. It gets the answer from its beginning.
         ResumeOutcome::Busy => running(app, session).await?,
         ResumeOutcome::NothingToDo => None,
     };

@@ -109,6 +109,7 @@ impl MessageListBuilder<'_> {
                 Ok(())
             }
             slot => {
+                // Only the first message of a range can have a new neighbour, so the rest is looked at by itself.
                 let (first, rest) = split_first(self.envelope, slot);
                 match first {
                     MessageListEntry::Change(index, text) => self.place(index, text)?,
@@ -159,6 +160,7 @@ impl MessageListBuilder<'_> {
             }
             _ => {
                 self.say_behind()?;
+                // Held instructions now follow a person's message, as the dialect wants.
                 self.release();
                 // Only answers that became neighbours here are joined. Neighbours in the client's own list stay two.
                 let text = if self.next_in_list() == Some(index) { text } else { self.spoken_on(text) };
@@ -240,6 +242,7 @@ impl MessageListBuilder<'_> {
     }
 
     fn finish(mut self) -> Result<Vec<MessageListEntry>, ParseError> {
+        // Texts of ours may be left when the list ends.
         self.say_behind()?;
         self.release();
         Ok(self.settled)

@@ -12,6 +12,7 @@ use super::canonical::JsonNode;
 /// Returns content from its base64 text. `None` if the text is no base64.
 pub fn encoded(media_type: &str, name: Option<String>, base64: &str) -> Option<Part> {
     let bytes = STANDARD.decode(base64.trim()).ok()?;
+    // Only the size is read. The estimate of a picture's tokens depends on it.
     let size = if is_picture(media_type) { imagesize::blob_size(&bytes).ok() } else { None };
     Some(part(MediaPart {
         blob: BlobRef { hash: blake3::hash(&bytes).to_hex().to_string(), bytes: bytes.len() as u64 },
@@ -35,6 +36,7 @@ pub fn part_from_url(url: &str, media_type: &str, name: Option<String>) -> Optio
     match url.strip_prefix("data:").map(|rest| rest.split_once(";base64,")) {
         None => Some(linked(media_type, name, url)),
         Some(Some((kind, base64))) => encoded(kind.split(';').next().unwrap_or(media_type), name, base64),
+        // A data URL without base64 is percent-encoded text, which is not read here.
         Some(None) => None,
     }
 }

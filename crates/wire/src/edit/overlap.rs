@@ -72,6 +72,7 @@ impl OverlapFinder {
         let new = starts.unwrap_or_default().into_iter().find_map(|at| cut.behind(at)).unwrap_or(&held);
         let new = if said.ends_with(' ') { new.trim_start_matches(' ') } else { new };
         match new.chars().next() {
+            // A model that begins anew at a word leaves out the blank before it.
             Some(first) if !gap.is_empty() && begins_word(first) => format!("{gap}{new}"),
             _ => new.to_owned(),
         }

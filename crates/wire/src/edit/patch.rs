@@ -64,6 +64,7 @@ impl RequestPatch {
         };
         let list = envelope.text(at);
         let is_empty = elements(list).is_none_or(|tools| tools.is_empty());
+        // Before the closing bracket and behind the last tool, whatever blanks are between them.
         let end = at.start + list.strip_suffix(']').unwrap_or(list).trim_end().len();
         self.replace(end..end, if is_empty { tool.to_owned() } else { format!(",{tool}") });
     }
@@ -84,6 +85,7 @@ impl RequestPatch {
             self.changes.push((end..end, self.fields));
         }
         if self.changes.is_empty() {
+            // Not even a copy: the same bytes can be compared and hashed again for nothing.
             return bytes.clone();
         }
         // The sort is stable, so insertions at one place keep their order.
@@ -121,6 +123,7 @@ impl<'e> ItemListWriter<'e> {
     pub fn keep(&mut self, items: Range<usize>) {
         let Some(newest) = items.end.checked_sub(1).filter(|newest| *newest >= items.start) else { return };
         self.open(items.start);
+        // One slice for all items, so that the blanks between them stay the client's.
         let text = self.envelope.text(&(self.item_range(items.start).start..self.item_range(newest).end));
         self.out.push_str(text);
         self.last = Some(newest);
@@ -164,6 +167,7 @@ impl<'e> ItemListWriter<'e> {
     pub fn finish(mut self) -> String {
         let newest = self.last.filter(|last| last + 1 == self.envelope.items.len());
         match newest.and_then(|newest| self.envelope.items.get(newest)) {
+            // The blanks before the closing bracket are the client's too.
             Some(at) => self.out.push_str(self.envelope.text(&(at.end..self.envelope.items_at.end))),
             None if self.is_empty => self.out.push_str("[]"),
             None => self.out.push(']'),

@@ -97,6 +97,7 @@ impl RequestParts {
             }
         }
         for (list, indices) in removed {
+            // A part that could not be taken out was counted above.
             count -= self.take_out(list, &indices, dialect, &mut patch);
         }
         (patch.apply(request), count)
@@ -119,6 +120,7 @@ impl RequestParts {
         let last_kept = (0..all.len()).rev().find(|index| !removed.iter().any(|(at, _)| at == index));
         let Some(last_kept) = last_kept else {
             let (Some(first), Some(last)) = (all.first(), all.last()) else { return removed.len() };
+            // APIs refuse an empty list of tools, so the last tools stay and the refusal reaches the client.
             if is_tool {
                 return removed.len();
             }

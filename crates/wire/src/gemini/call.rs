@@ -77,6 +77,7 @@ impl PendingFunctionCall {
         if let Some(function) = raw_json::value(self.function.to_json().as_str()) {
             self.part.set("functionCall", function);
         }
+        // Half a call has no valid arguments, and Google would refuse it.
         let native = complete.then(|| self.part.to_json());
         tool_call(&self.function, arguments, index, native)
     }

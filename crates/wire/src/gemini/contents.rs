@@ -163,6 +163,7 @@ impl<'a> GeminiInputEncoder<'a> {
     fn assistant(&mut self, message: &'a Message) -> Result<(), ProviderError> {
         self.end_step();
         let own = raw_json::is_own(message, &self.target);
+        // The names come before the parts, because results refer to calls by Google's own id.
         for call in message.tool_calls() {
             // Another provider's id means nothing to Google, which does not need one.
             let id = call.provider_id.as_deref().filter(|_| own);
@@ -210,6 +211,7 @@ impl<'a> GeminiInputEncoder<'a> {
                 _ => words.push_str(UNSUPPORTED),
             }
         }
+        // An empty output beside a file would look like a failed tool to the model.
         if words.is_empty() && !parts.is_empty() {
             words.push_str("[the attached file]");
         }
@@ -267,6 +269,7 @@ const SIGNATURE: &str = "thoughtSignature";
 
 /// Returns the generation of a model: `gemini-3.1-pro-preview` is of the third.
 fn generation(model: &str) -> Option<u64> {
+    // Routers put the maker before the name.
     let name = model.rsplit('/').next()?.strip_prefix("gemini-")?;
     let digits = name.find(|c: char| !c.is_ascii_digit()).map_or(name, |end| &name[..end]);
     digits.parse().ok()

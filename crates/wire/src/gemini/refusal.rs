@@ -29,6 +29,7 @@ pub fn explain(mut error: ProviderError) -> ProviderError {
 /// Parses a duration in the form of protocol buffers: `34.07s`.
 fn delay(detail: &Value) -> Option<Duration> {
     let seconds = detail.get("retryDelay")?.as_str()?.strip_suffix('s')?.parse().ok()?;
+    // A negative or endless number is no duration, and the checked form does not panic.
     Duration::try_from_secs_f64(seconds).ok()
 }
 

@@ -73,6 +73,7 @@ impl GeminiStreamDecoder {
         if let Some(error) = withheld::error(finish, &self.envelope) {
             return Err(self.with_usage(error));
         }
+        // The events of this part come with the answer as a whole.
         self.flush(&mut Vec::new())?;
         // A call that stops in the middle is shown, but has no bytes that could be sent back.
         if let Some(pending) = self.pending.take() {
@@ -170,6 +171,7 @@ impl GeminiStreamDecoder {
             return self.append(thought, &text, events);
         }
         self.flush(events)?;
+        // A signed part must go back byte for byte, so it is never joined with its neighbours.
         self.said(spoken(thought, text, Some(RawJson(native.to_owned()))), events)
     }
 
@@ -215,6 +217,7 @@ impl GeminiStreamDecoder {
                 Ok(())
             }
             before => {
+                // A new name means that the call before is complete, even if it announced more.
                 before.into_iter().for_each(|before| self.complete(before, events));
                 self.begin(native, part, function, events)
             }

@@ -146,6 +146,7 @@ fn refused_unless_empty(said: &RequestField<'_>, why: &'static str) -> RequestPa
 
 fn chat(said: &RequestField<'_>, wanted: &mut Vec<RequestParam>) -> Result<(), ParseError> {
     let want = match said.name {
+        // The choice of a tool is part of the request itself and is mapped there.
         "tool_choice" => return Ok(()),
         "stop" => RequestParamValue::Stop(said.texts()?),
         "frequency_penalty" | "presence_penalty" if said.is_empty() => return Ok(()),
@@ -162,6 +163,7 @@ fn chat(said: &RequestField<'_>, wanted: &mut Vec<RequestParam>) -> Result<(), P
             return Ok(());
         }
         "verbosity" => RequestParamValue::Verbosity(said.text()?),
+        // One answer is what every upstream gives, so there is nothing to map.
         "n" if said.value.as_u64() == Some(1) => return Ok(()),
         // A refusal is better than one answer where several were asked for.
         "n" => RequestParamValue::Refused("the upstream gives one answer to a request"),
@@ -302,6 +304,7 @@ fn reasoning(said: &RequestField<'_>, wanted: &mut Vec<RequestParam>) {
 fn thinking(said: &RequestField<'_>, wanted: &mut Vec<RequestParam>) {
     let budget = said.value.get("budget_tokens").and_then(Value::as_u64);
     match said.value.get("type").and_then(Value::as_str) {
+        // Anthropic requires a budget. A client without one gets a middle one instead of an error.
         Some("enabled") => wanted.push(said.want(RequestParamValue::Budget(budget.unwrap_or(8_192)))),
         Some("disabled") => wanted.push(said.want(RequestParamValue::Budget(0))),
         _ => wanted.push(said.want(RequestParamValue::Ignored)),

@@ -176,6 +176,7 @@ impl UpstreamParamWriter<'_> {
 
     /// Writes the wish for one call. Several calls are the default, so only one call has to be requested.
     fn one_call(&mut self, one: bool) -> bool {
+        // OpenAI refuses the field in a request without tools.
         if !self.to.has_tools {
             return true;
         }
@@ -189,6 +190,7 @@ impl UpstreamParamWriter<'_> {
                     ToolChoice::Auto => json!({ "type": "auto" }),
                     ToolChoice::Required => json!({ "type": "any" }),
                     ToolChoice::Named(name) => json!({ "type": "tool", "name": name }),
+                    // Without calls there are no parallel ones.
                     ToolChoice::None => return true,
                 };
                 choice["disable_parallel_tool_use"] = true.into();
@@ -200,6 +202,7 @@ impl UpstreamParamWriter<'_> {
 
     fn user(&mut self, user: String) -> bool {
         match self.to.kind {
+            // A longer id would be refused with the whole request.
             ProviderKind::OpenAi if user.len() <= MAX_USER_BYTES => {
                 self.put(&["safety_identifier"], user.into())
             }
@@ -219,6 +222,7 @@ impl UpstreamParamWriter<'_> {
                 let word = self.known(param, word, &["none", "minimal", "low", "medium", "high", "xhigh"]);
                 self.put(&["reasoning", "effort"], word.into())
             }
+            // Hosted servers differ in this field, and some refuse a request with it.
             ProviderKind::OpenAiCompatible if self.to.is_local && word != "none" => {
                 let word = self.known(param, word, &["low", "medium", "high"]);
                 self.put(&["reasoning_effort"], word.into())
@@ -246,6 +250,7 @@ impl UpstreamParamWriter<'_> {
 
     /// Returns the nearest known word, and records the change if it differs.
     fn known<'w>(&mut self, param: &str, word: &'w str, words: &[&'w str]) -> &'w str {
+        // A word that is not on the scale is the upstream's to judge.
         let (Some(wanted), false) = (effort_rank(word), words.contains(&word)) else { return word };
         let nearest =
             words.iter().min_by_key(|known| effort_rank(known).unwrap_or_default().abs_diff(wanted));

@@ -32,6 +32,7 @@ pub(super) fn named_in(error_body: &str) -> Vec<RequestPath> {
         lists(&value, 0, &mut places);
     }
     written(error_body, &mut places);
+    // An error may quote the whole request, with very many places in it.
     places.truncate(MAX_PLACES);
     places
 }
@@ -59,6 +60,7 @@ fn lists(value: &Value, depth: usize, places: &mut Vec<RequestPath>) {
             match root
                 .and_then(|(at, root)| Some(RequestPath { root, steps: listed_steps(&items[at + 1..])? }))
             {
+                // A root alone, such as "messages", is a word of prose and no place.
                 Some(place) if matches!(place.steps.first(), Some(RequestPathStep::Index(_))) => {
                     places.push(place)
                 }
@@ -79,6 +81,7 @@ fn written(text: &str, places: &mut Vec<RequestPath>) {
     for root in ROOTS {
         for (at, _) in text.match_indices(root).take(MAX_PLACES) {
             let before = text[..at].chars().next_back();
+            // `input` inside `max_input_tokens` is no root.
             if before.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_') {
                 continue;
             }

@@ -82,6 +82,7 @@ impl ChatResponseWriter {
 
     fn reasoning(&mut self, text: &str, out: &mut Vec<u8>) {
         self.said.reasoning_bytes += text.len();
+        // The field of DeepSeek, vLLM and others: OpenAI's own API has none for reasoning.
         self.chunk(&json!({ "reasoning_content": text }), None, out);
     }
 

@@ -41,6 +41,7 @@ pub(super) async fn facts(
         let Some(HookConfig { target, .. }) = hook else { continue };
         let fact = match target {
             HookTarget::Command(line) => command(place, line, sandbox, style).await,
+            // A hook's server may act on a request, so it is not asked just to see it.
             HookTarget::Url(_) => "a server, which is not asked".to_owned(),
         };
         facts.push(("hook", format!("{} · {fact}", event.as_str())));

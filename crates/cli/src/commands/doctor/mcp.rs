@@ -19,10 +19,12 @@ pub(super) async fn facts(
     style: TextPainter,
 ) -> Vec<(&'static str, String)> {
     let at = McpLaunchOptions::new(&place.workspace, Arc::clone(sandbox));
+    // Boxed: the future of starting programs is large.
     let (servers, errors) = Box::pin(McpServers::start(&config.mcp_servers, &at)).await;
     let sources: Vec<String> = servers.tools().iter().map(|tool| tool.spec().source).collect();
     let described = config.mcp_servers.keys().map(|name| {
         let fact = match errors.iter().find(|error| error.server == *name) {
+            // A program's error has several lines, and a fact is one row.
             Some(error) => style.red(&error.why.lines().map(visible).collect::<Vec<_>>().join(" ")),
             None => count(sources.iter().filter(|source| *source == name).count()),
         };

@@ -71,6 +71,7 @@ fn window(model: &ModelFacts) -> String {
 
 fn prices(model: &ModelFacts) -> Option<String> {
     let prices = model.prices()?;
+    // The rates of a short request. Long ones may cost more.
     let rates = prices.value.at(0);
     let cached = rates.cached.map(|cached| format!(" · ${} cached", dollars(cached))).unwrap_or_default();
     let source = match (prices.source, model.entry.and_then(|entry| entry.source())) {

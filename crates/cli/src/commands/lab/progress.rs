@@ -18,6 +18,7 @@ pub(super) fn told(
     times: usize,
 ) -> Vec<MakePolicy> {
     let all = makers.len() * recordings.len() * times;
+    // The replays run on several threads, which share one count.
     let (begun, sessions) = (Arc::new(AtomicUsize::new(0)), recordings.len());
     let each = makers.into_iter().zip(names.iter().cloned()).map(|(make, name)| -> MakePolicy {
         let begun = Arc::clone(&begun);

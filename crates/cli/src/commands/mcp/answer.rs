@@ -102,6 +102,7 @@ async fn compacted(place: &CliEnvironment, asked: McpCompactArgs) -> Outcome<Mcp
     } else {
         let instructions = asked.instructions;
         let args = CompactArgs { session, dry_run: false, strategy: None, instructions };
+        // Boxed: the future is large, and most calls do not need it.
         Box::pin(compact::done(args, place)).await?
     };
     Ok(McpToolAnswer { texts: vec![text], structured: None })

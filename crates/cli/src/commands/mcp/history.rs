@@ -48,6 +48,7 @@ pub(super) async fn search(store: &SharedStore, query: &str, limit: Option<usize
         }
     }
     let mut index = SearchIndex::default();
+    // The position in the index is the position in `all`, so the returned number is not needed.
     all.iter().for_each(|said| _ = index.add(&said.text));
     let extent = SearchLimits::of(limit.unwrap_or(HITS));
     let hits = ranked(&index, query, all.len(), extent, |_| 1.0, |at| all[at].text.as_str());

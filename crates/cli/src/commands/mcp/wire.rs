@@ -39,6 +39,7 @@ impl McpToolServer {
         // The work is done by the command's own task, which finishes it even if the client leaves.
         let (reply, done) = oneshot::channel();
         self.jobs.send(McpJob { asked, reply }).map_err(|_| ending_error())?;
+        // The sender is dropped without an answer only if the command ends.
         Ok(match done.await.map_err(|_| ending_error())? {
             Ok(answer) => {
                 let mut result =

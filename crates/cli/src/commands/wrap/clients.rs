@@ -109,6 +109,7 @@ const CLIENTS: [WrapClient; 11] = [
 /// # Errors
 /// Usage, for an unknown client or one that cannot use the gateway.
 pub(super) fn named(name: &str) -> Outcome<WrapClient> {
+    // People try this name, so its reason is said instead of "unknown".
     if name == "gemini" {
         return Err(CommandError::usage(
             "Gemini's command line speaks Gemini's own dialect only, which the gateway does not",
@@ -132,6 +133,7 @@ fn claude(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
         ("ANTHROPIC_MODEL", plain(&door.model)),
         // Side requests would otherwise name a model that the gateway may not have.
         ("ANTHROPIC_SMALL_FAST_MODEL", plain(&door.model)),
+        // Telemetry and updates would go to Anthropic past the gateway.
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", plain("1")),
     ];
     let variables: Outcome<serde_json::Map<String, Value>> = environment
@@ -202,6 +204,7 @@ fn qwen(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
     ];
     let lines: Outcome<Vec<(String, String)>> =
         environment.iter().map(|(name, value)| Ok(((*name).to_owned(), value.itself(door)?))).collect();
+    // Without a chosen type, Qwen Code asks for a login at its first start.
     let chosen = json!({ "security": { "auth": { "selectedType": "openai" } } });
     let files = vec![
         ClientSettingsFile {
@@ -213,6 +216,7 @@ fn qwen(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
             change: SettingsFileChange::Json(chosen),
         },
     ];
+    // The argument overrides a type that was chosen for an earlier login.
     let arguments = ["--auth-type", "openai"].map(str::to_owned).to_vec();
     Ok(WrapClientSetup { environment, arguments, files, ..WrapClientSetup::default() })
 }

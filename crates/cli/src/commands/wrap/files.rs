@@ -45,6 +45,7 @@ enum FileRestoration {
 
 impl ClientFileRecord {
     fn undone(&self) -> Outcome<FileRestoration> {
+        // A file that was removed in the meantime counts as unchanged: its copy is put back.
         let Some(now) = read(&self.path)?.filter(|now| hash(now) != self.hash) else {
             return Ok(FileRestoration::AsItWas);
         };
@@ -147,6 +148,7 @@ impl ClientFileChanges {
                 }
             }
         }
+        // The record goes last: after an error, it still names the files.
         remove(&self.record)?;
         tracing::debug!(files = all.len(), "a client's files are restored");
         Ok(all.into_iter().map(|written| written.path).collect())
@@ -211,6 +213,7 @@ fn read(path: &Path) -> Outcome<Option<String>> {
 
 fn remove(path: &Path) -> Outcome<()> {
     match fs::remove_file(path) {
+        // A file that is gone already is what the caller wants.
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot(path, &error)),
         _ => Ok(()),
     }
@@ -220,9 +223,11 @@ fn remove(path: &Path) -> Outcome<()> {
 fn kept(path: &Path, old: &str) -> Outcome<PathBuf> {
     let copy = (0..)
         .map(|number| copy_name(path, number))
+        // An older copy is never overwritten: it may be the only one of the original.
         .find(|copy| !copy.exists())
         // Never used, because the range has no end.
         .unwrap_or_else(|| copy_name(path, 0));
+    // The copy may hold keys, too, so it gets the mode of the original.
     put_as(&copy, old, mode_of(path))?;
     Ok(copy)
 }

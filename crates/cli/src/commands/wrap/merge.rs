@@ -61,6 +61,7 @@ fn merge(all: &mut Value, keys: &Value) {
                 merge(all.entry(name.as_str()).or_insert(Value::Null), value);
             }
         }
+        // A value of another type gives way, too.
         (all, value) => *all = value.clone(),
     }
 }
@@ -87,6 +88,7 @@ fn take_back(all: &mut Value, before: Option<&Value>, keys: &Value) {
             take_back(now, was, key);
             // An object that was made for the settings goes with the last of them.
             if was.is_none() && now.as_object().is_some_and(Map::is_empty) {
+                // `shift_remove` keeps the order of the other keys, which a person has chosen.
                 all.shift_remove(name);
             }
         } else if now == key {
@@ -115,6 +117,7 @@ fn toml(file: &str, keys: &[(Vec<String>, String)]) -> Result<String, String> {
             table = inner.as_table_mut().ok_or_else(|| format!("its `{group}` is no table"))?;
         }
         match table.get_mut(name).and_then(Item::as_value_mut) {
+            // An equal value keeps its spelling, such as single quotes.
             Some(known) if known.as_str() == Some(value) => {}
             Some(known) => {
                 // The decor holds the comment behind the value.
@@ -133,6 +136,7 @@ fn toml(file: &str, keys: &[(Vec<String>, String)]) -> Result<String, String> {
 fn lines(file: &str, between: &str, wanted: &[(String, String)]) -> String {
     let mut lines: Vec<String> = file.lines().map(str::to_owned).collect();
     for (name, value) in wanted {
+        // The separator belongs to the start. Otherwise `model` would also match `model-settings`.
         let start = format!("{name}{}", between.trim_end());
         let line = format!("{name}{between}{value}");
         match lines.iter_mut().find(|known| known.starts_with(&start)) {

@@ -89,6 +89,7 @@ impl UpstreamBody {
             return held;
         }
         loop {
+            // A stream must not be polled behind its end.
             if self.is_over {
                 return Ok(None);
             }
@@ -125,6 +126,7 @@ impl UpstreamBody {
             let next = self.next().await;
             match &next {
                 Ok(Some(chunk)) => begun.extend_from_slice(chunk),
+                // An end or an error decides as well. The caller meets it when it reads on.
                 _ => known = Some(false),
             }
             held.push_back(next);

@@ -61,6 +61,7 @@ impl AnswerFlow {
         }
         let shown = self.reader.seen().calls.clone();
         let has_hidden = self.has_hidden();
+        // The client's calls lead to another request. Hidden steps before them have to be stored for it.
         if !has_hidden && (shown.is_empty() || self.outbound_request.rounds.answered == 0) {
             return false;
         }
@@ -68,6 +69,7 @@ impl AnswerFlow {
         let output = self.output_tokens();
         let step = if has_hidden { self.hidden_step() } else { None };
         match step {
+            // The client must answer its own calls first. The hidden ones wait in the store for its next request.
             step if !shown.is_empty() => {
                 let calls = step.map_or(shown, |step| step.calls);
                 let text = self.step_text();
@@ -124,8 +126,10 @@ impl AnswerFlow {
         (self.events, self.characters, self.open_until) =
             (SseReader::default(), CharacterFilter::default(), None);
         self.is_between = true;
+        // The text of all steps is one text for the client, so the new step begins at its end.
         let from = self.reader.seen().text.len();
         self.step = Some(AnswerStepBuffer { from, ..AnswerStepBuffer::default() });
+        // The future outlives this call and owns its request. The flow keeps the old one until the stream begins.
         let (prepared, said) = (self.outbound_request.clone(), self.left_tokens);
         self.phase = FlowPhase::Waiting(Box::pin(round(route, prepared, step, (output, said))));
     }
@@ -160,6 +164,7 @@ async fn round(
     step: ModelStep,
     (output, said): (u64, u64),
 ) -> ResumedStream {
+    // Both are cloned, because a refusal makes the round again from the same beginning.
     let mut prepared = route.hidden_steps().next_round(old.clone(), step.clone(), output).await;
     let mut body = request_continuation(&route, &prepared, "", said).await;
     if body.as_ref().is_err_and(|fault| fault.kind == GatewayErrorKind::ContextOverflow) {

@@ -112,6 +112,7 @@ fn result(call: &str, outcome: UiToolOutcome, content: Vec<Value>) -> Value {
         UiToolOutcome::Done => {
             let is_text = content.iter().all(|part| part["type"] == "text");
             let mut part = of_tool("tool-output-available", call, None);
+            // Plain text is shown as it is. A list would be shown as JSON.
             part["output"] = if is_text { text_of(&content).into() } else { content.into() };
             part
         }
@@ -121,6 +122,7 @@ fn result(call: &str, outcome: UiToolOutcome, content: Vec<Value>) -> Value {
 fn ends(end: UiStreamEnd, out: &mut String) {
     match end {
         UiStreamEnd::Complete { run } if run["finishReason"] == "cancelled" => {
+            // `abort` carries no metadata, so a part of its own comes before it.
             data(&json!({ "type": "message-metadata", "messageMetadata": run }), out);
             data(&json!({ "type": "abort", "reason": "cancelled" }), out);
         }
