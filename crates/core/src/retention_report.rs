@@ -141,7 +141,8 @@ fn tallied(
     Some(report)
 }
 
-/// The distinct facts of removed messages by class. The texts are not kept: a long session has more of them than memory.
+/// The distinct facts of removed messages by class. Their texts are not kept, because those of a long session would fill
+/// memory.
 struct FactCounts<'v> {
     after: &'v IndexedView<'v>,
     sentences: BTreeMap<&'static str, SentenceCounts>,

@@ -53,7 +53,7 @@ struct ComparableStatement {
     values: BTreeSet<String>,
     subjects: StatementSubjects,
     announces_change: bool,
-    /// Whether the announcement is one that is rare in other talk.
+    /// `true` if the statement announces a change by a cue that is rare in other talk.
     is_clear_change: bool,
     is_order: bool,
 }

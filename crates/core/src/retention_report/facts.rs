@@ -176,8 +176,6 @@ impl<S: FactSink> SentenceReader<'_, S> {
     }
 }
 
-/// Calls `read` with every text of a message that can contain facts: text parts, tool results, and the strings in the
-/// arguments of calls, without JSON's escapes.
 /// Returns the length of all text of a message, in bytes.
 pub(crate) fn text_bytes(message: &Message) -> usize {
     message.parts.iter().map(part_bytes).sum()
@@ -192,6 +190,8 @@ fn part_bytes(part: &Part) -> usize {
     }
 }
 
+/// Calls `read` with every text of a message that can contain facts: text parts, tool results, and the strings in the
+/// arguments of calls, without JSON's escapes.
 fn for_each_text(message: &Message, read: &mut impl FnMut(&str)) {
     message.parts.iter().for_each(|part| for_each_part_text(part, read));
 }
