@@ -1,19 +1,22 @@
 //! Decisions about a request to a model's server that was refused, failed or broke off.
 //!
-//! A session's [`Run`](crate::run::Run) and the gateway's exchange make requests in different ways, but take the same
+//! A session's [`Run`](crate::run::Run) and the gateway's [`Exchange`](crate::exchange::Exchange) make requests in different ways, but take the same
 //! decisions. This module has the decisions as pure functions:
 //!
 //! - the wait before the next attempt,
 //! - the number of times that a request is made smaller,
 //! - the part that a refusal is about,
-//! - the continuation of a broken answer.
+//! - the continuation of a broken answer,
+//! - the repetition of an unanswered request.
 
 mod broken_answer;
 mod refused_media;
+mod resend;
 mod retry;
 
 pub use broken_answer::{BrokenAnswer, BrokenAnswerAction};
 pub use refused_media::{MAX_OMISSIONS, choose_refused_media, note_of_omission, one_line};
+pub use resend::{SendOutcome, SendTries};
 pub use retry::RetryPolicy;
 
 /// The most times that one request is made smaller after refusals for its length.

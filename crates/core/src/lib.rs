@@ -15,6 +15,7 @@ pub mod deferral;
 pub mod error;
 pub mod estimate;
 pub mod event;
+pub mod exchange;
 mod fit;
 pub mod history;
 pub mod ids;

@@ -13,7 +13,7 @@ use crate::gateway::{
 };
 use crate::headers::{self, RequestOverrides};
 use crate::response_store::ResponseStore;
-use crate::upstream::{DialectSupport, UpstreamDirectory, UpstreamTarget};
+use crate::upstream::{UpstreamDirectory, UpstreamTarget};
 use longhaul_wire::edit::deferral::ToolDeferral;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, RequestEnvelope, WireCodec};
 
@@ -28,6 +28,7 @@ mod compaction_item;
 mod context_management;
 mod conversation;
 mod deferred_tools;
+mod driver;
 mod fallback_summary;
 mod flow;
 mod gateway_tools;
@@ -50,7 +51,6 @@ mod replicas;
 mod request_budget;
 mod request_log;
 mod request_pauses;
-mod retries;
 mod send;
 mod single_flight;
 mod summary;
@@ -69,6 +69,7 @@ use background_summary::GatewayTasks;
 use cache::ConversationCache;
 use context_management::ContextManagement;
 use deferred_tools::DeferralCache;
+use driver::ExchangeDriver;
 use json_support::JsonSupport;
 use late_reading::LateReading;
 use parse_cache::ParseCache;
@@ -81,7 +82,6 @@ use single_flight::SingleFlight;
 use summary_starts::SummaryStarts;
 use summary_writers::WriterRecords;
 use targeted_request::TargetedRequest;
-use usage_totals::UsageTotals;
 use work_limiter::WorkLimiter;
 
 /// The state shared by all exchanges.
@@ -154,7 +154,7 @@ impl GatewayState {
 
 /// One client request in progress.
 #[derive(Clone)]
-pub(crate) struct Exchange {
+pub(crate) struct ProxiedRequest {
     inner: Arc<GatewayState>,
     wire: &'static dyn WireCodec,
     envelope: Arc<RequestEnvelope>,
@@ -248,7 +248,7 @@ enum UpstreamDisposition {
     Failed(GatewayError, StatusCode, HeaderMap, ReplyStream),
 }
 
-impl Exchange {
+impl ProxiedRequest {
     /// Reads a client's request.
     ///
     /// # Errors
@@ -373,118 +373,19 @@ impl Exchange {
         opened
     }
 
-    /// Tries the upstreams with the model in turn, as long as the next one may do better.
+    /// Answers a compaction that Codex asks for with an ordinary request, or drives the exchange.
     async fn go(self: Arc<Self>) -> Result<UpstreamDisposition, GatewayError> {
-        // Codex asks for a compaction with an ordinary request, so it must not reach an upstream as one.
+        // Such a request must not reach an upstream as one.
         if let Some(compaction) = self.triggered_compaction().await? {
             return Ok(compaction);
         }
-        let mut newest = None;
-        let totals = Arc::<UsageTotals>::default();
-        let mut targets = self.ordered_targets().into_iter().peekable();
-        while let Some(target) = targets.next() {
-            let opened = self.readable(&target, Box::pin(self.at(&target, &totals)).await);
-            // Only a failed connection counts. A server that answers with an error is there.
-            target.server.set_reachable(!is_unreachable(&opened));
-            if !is_for_the_next(&opened) {
-                return opened;
-            }
-            if let Some(next) = targets.peek() {
-                let (failed, next) = (&target.server.upstream.name, &next.server.upstream.name);
-                tracing::warn!(upstream = failed, next, why = failure(&opened), "the next upstream is asked");
-            }
-            totals.try_elsewhere();
-            // The newest failure is the answer if no other upstream does better.
-            newest = Some(opened);
-        }
-        newest.unwrap_or_else(|| Err(no_upstream()))
-    }
-
-    /// Sends the request to one upstream, in the caller's dialect if the upstream speaks it.
-    async fn at(
-        self: &Arc<Self>,
-        target: &Arc<UpstreamTarget>,
-        totals: &Arc<UsageTotals>,
-    ) -> Result<UpstreamDisposition, GatewayError> {
-        // The form of the tools depends on the upstream, so each upstream gets its own copy of the exchange.
-        let exchange = Arc::clone(self).with_input_tools_listed(target)?.with_tools_deferred(target).await;
-        let route =
-            UpstreamAttempt::find(Arc::clone(&exchange), Arc::clone(target), Arc::clone(totals)).await;
-        if route.request.needs_translation() {
-            return Box::pin(route.go()).await;
-        }
-        // The support is read before the request, which may change it.
-        let is_sure = target.speaks(self.wire.dialect()) == DialectSupport::Yes;
-        let opened = Box::pin(route.go()).await;
-        if is_sure || !opened.as_ref().is_ok_and(has_no_path) {
-            return opened;
-        }
-        // The upstream may only lack this dialect's path. If the translated request fails, too, the first answer was
-        // the better explanation, and the verdict about the dialect is withdrawn.
-        tracing::info!(
-            upstream = target.server.upstream.name,
-            wire = self.wire.dialect().as_str(),
-            "the upstream has no path for this wire, and gets the request translated"
-        );
-        // Noted before the next attempt, which then translates.
-        target.does_not_speak(self.wire.dialect(), true);
-        totals.try_elsewhere();
-        let translated = UpstreamAttempt::find(exchange, Arc::clone(target), Arc::clone(totals)).await;
-        let crossed = Box::pin(translated.go()).await;
-        if crossed.is_err() {
-            target.does_not_speak(self.wire.dialect(), false);
-            return opened;
-        }
-        crossed
+        ExchangeDriver::new(self).run().await
     }
 }
 
 /// Returns the error of a request without an upstream.
 fn no_upstream() -> GatewayError {
     GatewayError::new(GatewayErrorKind::Internal, "there is no upstream")
-}
-
-/// Returns whether the answer says that the upstream has no such path.
-fn has_no_path(opened: &UpstreamDisposition) -> bool {
-    match opened {
-        UpstreamDisposition::Whole(status, ..) => matches!(
-            *status,
-            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
-        ),
-        UpstreamDisposition::Stream(..) | UpstreamDisposition::Failed(..) => false,
-    }
-}
-
-/// Returns the reason why an upstream gave no answer, for the log.
-fn failure(opened: &Result<UpstreamDisposition, GatewayError>) -> String {
-    match opened {
-        Ok(UpstreamDisposition::Whole(status, ..)) => status.to_string(),
-        Ok(UpstreamDisposition::Failed(fault, ..)) | Err(fault) => fault.message.clone(),
-        Ok(UpstreamDisposition::Stream(..)) => String::new(),
-    }
-}
-
-/// Returns whether the upstream could not be reached.
-fn is_unreachable(opened: &Result<UpstreamDisposition, GatewayError>) -> bool {
-    opened.as_ref().is_err_and(|fault| fault.kind == GatewayErrorKind::Unreachable)
-}
-
-/// Returns whether another upstream may do better. The failed one is unreachable, overloaded or broken, and has sent
-/// nothing of an answer yet.
-fn is_for_the_next(opened: &Result<UpstreamDisposition, GatewayError>) -> bool {
-    match opened {
-        Ok(UpstreamDisposition::Whole(status, ..)) => {
-            status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS
-        }
-        Ok(UpstreamDisposition::Stream(..)) => false,
-        Ok(UpstreamDisposition::Failed(fault, ..)) | Err(fault) => matches!(
-            fault.kind,
-            GatewayErrorKind::Unreachable
-                | GatewayErrorKind::Timeout
-                | GatewayErrorKind::RateLimit
-                | GatewayErrorKind::Upstream
-        ),
-    }
 }
 
 fn key_of(headers: &HeaderMap) -> Option<String> {

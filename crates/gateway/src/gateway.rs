@@ -17,7 +17,7 @@ use longhaul_core::strategy::AdaptiveStrategy;
 use longhaul_providers::SharedProvider;
 use longhaul_store::memo::{MemoryPrefixCache, PrefixCache};
 
-use crate::exchange::{Exchange, GatewayState};
+use crate::exchange::{GatewayState, ProxiedRequest};
 use crate::hook::PreCompactHook;
 use crate::relay::RelayEndpoint;
 use crate::upstream::UpstreamOptions;
@@ -322,9 +322,9 @@ impl Gateway {
         let (wire, bytes) = (wire(call.dialect), call.body.len());
         // A large body takes milliseconds to parse, and other requests share the thread.
         let opened =
-            self.inner.work_limiter.read(bytes, || Exchange::open(Arc::clone(&self.inner), wire, call));
-        let exchange = opened.await?.completed().await?;
-        Ok(GatewayRequest { wire, exchange })
+            self.inner.work_limiter.read(bytes, || ProxiedRequest::open(Arc::clone(&self.inner), wire, call));
+        let proxied = opened.await?.completed().await?;
+        Ok(GatewayRequest { wire, proxied })
     }
 
     /// Returns the number of input tokens that an upstream would receive, as `{"input_tokens": N}`. The request is not
@@ -385,7 +385,7 @@ impl Gateway {
 /// A client's request that has been read.
 pub struct GatewayRequest {
     wire: &'static dyn WireCodec,
-    exchange: Exchange,
+    proxied: ProxiedRequest,
 }
 
 impl fmt::Debug for GatewayRequest {
@@ -397,22 +397,22 @@ impl fmt::Debug for GatewayRequest {
 impl GatewayRequest {
     /// Returns the model named in the request; empty if there is none.
     pub fn model(&self) -> &str {
-        self.exchange.model()
+        self.proxied.model()
     }
 
     /// Answers the request, see [`Gateway::answer`].
     pub async fn answer(self) -> GatewayReply {
-        self.exchange.answer().await
+        self.proxied.answer().await
     }
 
     /// Counts the request's input, see [`Gateway::count_tokens`].
     pub async fn count_tokens(self) -> GatewayReply {
-        self.exchange.count().await.unwrap_or_else(|fault| refusal(self.wire, &fault))
+        self.proxied.count().await.unwrap_or_else(|fault| refusal(self.wire, &fault))
     }
 
     /// Compacts the request's conversation, see [`Gateway::compact`].
     pub async fn compact(self) -> GatewayReply {
-        self.exchange.compact().await.unwrap_or_else(|fault| refusal(self.wire, &fault))
+        self.proxied.compact().await.unwrap_or_else(|fault| refusal(self.wire, &fault))
     }
 }
 

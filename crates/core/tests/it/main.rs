@@ -11,6 +11,8 @@ mod estimate;
 #[cfg(test)]
 mod examples;
 #[cfg(test)]
+mod exchanges;
+#[cfg(test)]
 mod failing;
 #[cfg(test)]
 mod handles;

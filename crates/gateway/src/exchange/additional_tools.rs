@@ -8,7 +8,7 @@ use longhaul_wire::edit::{Dialect, GatewayError, RequestEnvelope};
 use longhaul_wire::raw_json::{elements, field, fields, string, with_field};
 use memchr::memmem;
 
-use super::Exchange;
+use super::ProxiedRequest;
 use crate::upstream::UpstreamTarget;
 
 /// The type of the item.
@@ -52,7 +52,7 @@ fn names(tool: &str) -> Option<(String, Option<String>)> {
     Some((kind, field(&said, "name").and_then(string)))
 }
 
-impl Exchange {
+impl ProxiedRequest {
     /// Returns the request in the form for an upstream, with the tools of its input in its list of tools.
     ///
     /// # Errors

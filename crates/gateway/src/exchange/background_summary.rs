@@ -230,10 +230,10 @@ impl RequestFitter {
         if self.editor.memo.has_summary_ahead(edits).await {
             return;
         }
-        let now = (self.request.exchange.inner.parts.now)();
+        let now = (self.request.proxied.inner.parts.now)();
         // Some clients change the end of their history each time, and each request would begin a summary of its
         // own.
-        if !self.request.exchange.inner.begun.begin(self.editor.memo.beginning(), edits, now) {
+        if !self.request.proxied.inner.begun.begin(self.editor.memo.beginning(), edits, now) {
             return;
         }
         tracing::info!(
@@ -263,7 +263,7 @@ impl RequestFitter {
             editor,
             is_answered: Arc::clone(&self.is_answered),
         };
-        let is_begun = self.request.exchange.inner.tasks.begin(async move {
+        let is_begun = self.request.proxied.inner.tasks.begin(async move {
             // The channel only closes; nothing is ever sent.
             let _gone = is_over.await;
             Box::pin(writer.write_in_background(permit, assignment)).await;
@@ -349,7 +349,7 @@ impl BackgroundWriter {
             }
             Err(_) => {}
         }
-        let at = (self.request.exchange.inner.parts.now)();
+        let at = (self.request.proxied.inner.parts.now)();
         let outcome = match written {
             Ok(edit) => {
                 let why = match is_ahead {

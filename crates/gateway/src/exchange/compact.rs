@@ -35,7 +35,7 @@ pub(super) async fn compact(mut attempt: UpstreamAttempt) -> Result<UpstreamDisp
 pub(super) async fn compacted_request(
     attempt: &mut UpstreamAttempt,
 ) -> Result<OutboundRequest, GatewayError> {
-    responses::check_whole(&attempt.request.exchange.envelope)?;
+    responses::check_whole(&attempt.request.proxied.envelope)?;
     // The items go back to the client, where nobody could answer a call of `recall`.
     attempt.request.tools().never_recalls();
     match attempt.fitter.compacted().await {
@@ -60,7 +60,7 @@ pub(super) async fn compacted_request(
 }
 
 async fn pass_on(attempt: &UpstreamAttempt) -> Result<UpstreamDisposition, GatewayError> {
-    let (exchange, server) = (&attempt.request.exchange, &attempt.request.target.server);
+    let (exchange, server) = (&attempt.request.proxied, &attempt.request.target.server);
     let body = exchange.wire.render(&exchange.envelope, &attempt.request.request_edit())?;
     let own = exchange.inner.config.credentials == CredentialSource::Own;
     let response = server.send(COMPACT_PATH, &exchange.headers, own, body).await?;

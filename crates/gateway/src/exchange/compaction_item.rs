@@ -14,7 +14,7 @@ use memchr::memmem;
 use serde_json::{Value, json};
 
 use super::compact::compacted_request;
-use super::{Exchange, UpstreamAttempt, UpstreamDisposition};
+use super::{ProxiedRequest, UpstreamAttempt, UpstreamDisposition};
 
 /// The last item of a request for a compaction.
 const TRIGGER: &str = "compaction_trigger";
@@ -101,7 +101,7 @@ fn without_trigger(envelope: &RequestEnvelope) -> Option<Bytes> {
     })
 }
 
-impl Exchange {
+impl ProxiedRequest {
     /// Answers a request that ends with a [`TRIGGER`]; `None` for other requests. OpenAI's own server compacts by
     /// itself and also gives `None`.
     ///
@@ -128,14 +128,14 @@ impl Exchange {
 async fn compaction_item(mut attempt: UpstreamAttempt) -> Result<UpstreamDisposition, GatewayError> {
     let prepared = compacted_request(&mut attempt).await?;
     let items = attempt.request.items_of(&prepared)?;
-    let parts = &attempt.request.exchange.inner.parts;
+    let parts = &attempt.request.proxied.inner.parts;
     let item = json!({
         "id": format!("cmp_{}", (parts.new_id)()), "type": "compaction", "encrypted_content": seal(&items),
     });
     let (before, after) = (prepared.report.before, prepared.report.after);
     let mut response = json!({
         "id": format!("resp_{}", (parts.new_id)()), "object": "response", "created_at": (parts.now)(),
-        "status": "completed", "error": null, "incomplete_details": null, "model": attempt.request.exchange.envelope.model,
+        "status": "completed", "error": null, "incomplete_details": null, "model": attempt.request.proxied.envelope.model,
         "output": [item],
         "usage": {
             "input_tokens": before, "input_tokens_details": { "cached_tokens": 0 },
@@ -145,7 +145,7 @@ async fn compaction_item(mut attempt: UpstreamAttempt) -> Result<UpstreamDisposi
     });
     let mut headers = HeaderMap::new();
     attempt.budget().describe(&prepared.report, &mut headers);
-    if !attempt.request.exchange.envelope.stream {
+    if !attempt.request.proxied.envelope.stream {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         return Ok(UpstreamDisposition::Whole(StatusCode::OK, headers, response.to_string().into()));
     }

@@ -12,7 +12,7 @@ use longhaul_wire::edit::{Dialect, ParseError, RequestEnvelope};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Exchange;
+use super::ProxiedRequest;
 use super::conversation::ConversationState;
 use super::summary::PlannedEdit;
 use super::targeted_request::TargetedRequest;
@@ -212,7 +212,7 @@ fn tokens_in(threshold: Option<Threshold>, name: &str) -> Result<Option<u64>, St
     }
 }
 
-impl Exchange {
+impl ProxiedRequest {
     /// Returns the client's wishes if the gateway must carry them out, because the upstream does not know the
     /// field.
     pub(super) fn context_management_at(&self, target: &UpstreamTarget) -> Option<&ContextManagement> {
@@ -258,7 +258,7 @@ impl TargetedRequest {
     pub(super) fn applied_edits(&self, history: &History) -> Option<String> {
         // Responses has no field for the edits that were made.
         let is_asked =
-            self.exchange.wire.dialect() == Dialect::Messages && self.context_management().is_some();
+            self.proxied.wire.dialect() == Dialect::Messages && self.context_management().is_some();
         is_asked.then(|| {
             let active = history.edits().iter().filter(|state| state.active);
             let clearing: Vec<_> = active.filter(|state| state.edit.kind == EditKind::Prune).collect();

@@ -11,7 +11,7 @@ use longhaul_providers::{FeatureSupport, Limits, ToolChoice};
 
 use super::gateway_tools::GatewayTools;
 use super::recall::NO_ANSWER;
-use super::{Exchange, PreparationReport};
+use super::{PreparationReport, ProxiedRequest};
 use crate::gateway::ToolDeferralMode;
 use crate::upstream::UpstreamTarget;
 use longhaul_wire::edit::deferral::ToolDeferral;
@@ -71,7 +71,7 @@ fn key(dialect: Dialect, tools: &str, forced: Option<&str>, window: u64, has_sea
     *hasher.finalize().as_bytes()
 }
 
-impl Exchange {
+impl ProxiedRequest {
     /// Returns the request in the form for an upstream, with tools deferred if they take too much of its window.
     pub(super) async fn with_tools_deferred(self: &Arc<Self>, target: &Arc<UpstreamTarget>) -> Arc<Self> {
         if self.inner.config.defer_tools == ToolDeferralMode::Off || self.deferral.is_some() {
@@ -145,7 +145,7 @@ impl GatewayTools<'_> {
         if self.recalls(report) {
             hidden.push(longhaul_core::recall::tool::NAME);
         }
-        if self.request.exchange.deferral.is_some() {
+        if self.request.proxied.deferral.is_some() {
             hidden.extend([SEARCH, CALL]);
         }
         hidden
@@ -153,7 +153,7 @@ impl GatewayTools<'_> {
 
     /// Returns the client's text in place of an answer with lookups only.
     pub(super) fn no_answer(&self) -> &'static str {
-        match self.request.exchange.deferral.is_some() && !self.may_recall() {
+        match self.request.proxied.deferral.is_some() && !self.may_recall() {
             // With `recall` in the request, the model may have looked up more than tools.
             true => NO_CALL,
             false => NO_ANSWER,
@@ -167,7 +167,7 @@ impl GatewayTools<'_> {
         call: &PartialToolCall,
         limit: &TextLimit,
     ) -> Option<AnsweredToolCall> {
-        let deferral = self.request.exchange.deferral.as_ref()?;
+        let deferral = self.request.proxied.deferral.as_ref()?;
         let answer = match call.name.as_str() {
             SEARCH => deferral.deferred().search(&call.arguments, limit),
             CALL => deferral.resolve(&call.arguments).and_then(|made| {

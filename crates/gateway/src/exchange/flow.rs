@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::unfold;
+use longhaul_core::exchange::{Exchange, ExchangeInput};
 use longhaul_core::message::ModelStopReason;
 use longhaul_core::usage::Usage;
 use memchr::memmem;
@@ -24,6 +25,7 @@ use longhaul_wire::edit::{
 };
 
 mod body;
+mod continuation;
 mod late;
 mod notices;
 mod pause;
@@ -33,6 +35,7 @@ mod restart;
 mod rounds;
 
 pub(super) use body::{StreamBeginning, UpstreamBody};
+use continuation::ResumedStream;
 pub(super) use late::delayed_stream;
 use notices::{StreamComment, has_said};
 use pause::OutputPauseDetector;
@@ -40,7 +43,6 @@ use reading::{
     CharacterFilter, ParsedChunk, is_comment, is_unread_error, is_whole, parse_chunk, said_by, says_more,
     seen_in,
 };
-use restart::ResumedStream;
 use rounds::AnswerStepBuffer;
 
 /// The largest event of a stream, in bytes.
@@ -73,15 +75,12 @@ pub(super) struct AnswerFlow {
     /// The notice at the start of the text.
     note: Option<String>,
     pause: Option<OutputPauseDetector>,
-    restarts: u32,
-    /// The number of restarts with only the answer's own beginning left out.
-    continuations: u32,
-    /// The number of the answer's streams that broke off.
-    broken_streams: u32,
-    /// The failure of the newest broken stream.
+    /// Decides what follows a break, a full window and a hidden call.
+    exchange: Exchange,
+    /// The beginning of the answer, from which the exchange's time is measured.
+    began: Instant,
+    /// The failure of the newest broken stream, until the answer goes on.
     broke_by: Option<GatewayError>,
-    /// Set if no more room can be made.
-    is_window_exhausted: bool,
     /// The output of finished streams, in tokens.
     left_tokens: u64,
     /// The gateway's count of the output at the end of the newest broken stream.
@@ -146,8 +145,9 @@ impl AnswerFlow {
         body: UpstreamBody,
         outbound_request: OutboundRequest,
         collects: bool,
+        exchange: Exchange,
     ) -> Self {
-        let wire = route.request.exchange.wire;
+        let wire = route.request.proxied.wire;
         let patience = route.request.target.server.timeouts().idle;
         let pause = route.may_continue().then(|| {
             OutputPauseDetector::new(
@@ -177,7 +177,7 @@ impl AnswerFlow {
         let is_compacted = outbound_request.report.action == PreparationAction::Compacted;
         let told = [COMPACTING, CONTINUING].map(|notice| Bytes::from(notice.comment()));
         Self {
-            keep_alive: route.request.exchange.inner.config.keep_alive,
+            keep_alive: route.request.proxied.inner.config.keep_alive,
             attempt: Some(route),
             wire,
             outbound_request,
@@ -190,11 +190,9 @@ impl AnswerFlow {
             out: told.into_iter().filter(|_| is_compacted).collect(),
             note: notes.then(|| format!("{COMPACTING}\n{CONTINUING}\n\n")),
             pause,
-            restarts: 0,
-            continuations: 0,
-            broken_streams: 0,
+            exchange,
+            began: Instant::now(),
             broke_by: None,
-            is_window_exhausted: false,
             left_tokens: 0,
             counted_tokens: 0,
             step: hides.then(AnswerStepBuffer::default),
@@ -319,7 +317,7 @@ impl AnswerFlow {
                     parse_chunk(watcher.as_mut(), &mut self.events, chunk);
                 self.has_unread_error |= has_unread_error;
                 if let Some(route) = self.attempt.as_ref().filter(|_| !was_over && watcher.seen().over) {
-                    route.request.exchange.keep_end(&out);
+                    route.request.proxied.keep_end(&out);
                 }
                 self.go_out(out);
                 says
@@ -426,7 +424,7 @@ impl AnswerFlow {
         // Usage that the gateway itself wrote for another dialect is no report.
         let told = if route.request.needs_translation() { route.totals().told() } else { seen.usage.clone() };
         told.iter().for_each(|usage| pause.apply_reported_usage(usage));
-        pause.count(seen, || (route.request.exchange.inner.parts.counter)(&route.request.target.origin()));
+        pause.count(seen, || (route.request.proxied.inner.parts.counter)(&route.request.target.origin()));
         let is_due = pause.is_due(seen, || seen_in(self.wire, raw));
         is_due && !self.step_text().trim_end().is_empty()
     }
@@ -442,6 +440,7 @@ impl AnswerFlow {
 
     /// Ends the answer as the newest stream ended it, or for its length.
     fn end(&mut self) {
+        self.exchange.handle(ExchangeInput::AnswerEnded);
         self.phase = FlowPhase::Ended;
         if self.is_silent() {
             self.conclude();
@@ -458,7 +457,7 @@ impl AnswerFlow {
             // The totals go into the closing events, so the closing events are held back until here.
             splice.end(self.left_tokens, &mut out);
             if let Some(route) = &self.attempt {
-                route.request.exchange.keep_end(&Bytes::copy_from_slice(&out));
+                route.request.proxied.keep_end(&Bytes::copy_from_slice(&out));
                 out = route.totals().at_end(&self.outbound_request.report, self.wire.dialect(), out);
             }
             self.out.push_back(out.into());
@@ -575,7 +574,7 @@ impl AnswerFlow {
         }
         if let Some(route) = &self.attempt {
             route.log_end(false);
-            route.request.exchange.log_failure(&fault);
+            route.request.proxied.log_failure(&fault);
         }
         self.fault = Some(fault);
     }

@@ -37,7 +37,7 @@ impl GatewayTools<'_> {
 
     /// Returns the text of the `x-longhaul-recall` header; `None` as long as nothing is left out.
     pub(super) fn recall_said(&self, report: &PreparationReport) -> Option<String> {
-        if self.request.exchange.inner.config.recall == RecallMode::Off
+        if self.request.proxied.inner.config.recall == RecallMode::Off
             || report.action == PreparationAction::None
         {
             return None;
@@ -50,19 +50,19 @@ impl GatewayTools<'_> {
 
     /// Returns the reason why no request of the conversation gets the tool.
     fn without_tool(&self) -> Option<&'static str> {
-        if self.request.exchange.inner.config.recall == RecallMode::Off {
+        if self.request.proxied.inner.config.recall == RecallMode::Off {
             return Some("off");
         }
         // The reason is asked several times per request, and the list of tools may be long.
         *self.request.no_recall_reason.get_or_init(|| {
-            let envelope = &self.request.exchange.envelope;
+            let envelope = &self.request.proxied.envelope;
             let tools = envelope.tools_at.as_ref().map(|at| envelope.text(at)).unwrap_or_default();
             // The list is parsed only if the name occurs at all.
             let may_have_one = tools.contains(NAME);
             let named = may_have_one
-                .then(|| self.request.exchange.wire.fixed_content(envelope).unwrap_or_default().tools);
+                .then(|| self.request.proxied.wire.fixed_content(envelope).unwrap_or_default().tools);
             // A handle points into the client's history, which such a client does not send.
-            let keeps = self.request.exchange.wire.dialect() == Dialect::Responses
+            let keeps = self.request.proxied.wire.dialect() == Dialect::Responses
                 && self.request.target.server.upstream.kind == Kind::OpenAi
                 && envelope.other("store") != Some("false");
             match () {
@@ -71,7 +71,7 @@ impl GatewayTools<'_> {
                     Some("the client has a tool of that name")
                 }
                 // `functions` is OpenAI's older form of tools.
-                () if self.request.exchange.non_null_field("functions").is_some() => {
+                () if self.request.proxied.non_null_field("functions").is_some() => {
                     Some("the client has functions and no tools")
                 }
                 () if keeps => Some("the model's server keeps the conversation"),
@@ -83,7 +83,7 @@ impl GatewayTools<'_> {
 
     /// Returns the reason for a request without the tool.
     fn not_now(&self) -> Option<&'static str> {
-        let exchange = &self.request.exchange;
+        let exchange = &self.request.proxied;
         let envelope = &exchange.envelope;
         let last = envelope.items.len().checked_sub(1).map(|last| envelope.item(last));
         let last = last.and_then(fields).and_then(|item| string(field(&item, "role")?));

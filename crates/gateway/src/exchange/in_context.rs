@@ -64,8 +64,8 @@ pub(super) async fn ask_in_context(
     mut is_enough: impl FnMut(&PartialResponse) -> bool,
 ) -> Option<Result<PartialResponse, ProviderError>> {
     let body = riding_body(request, log, asked, last).await?;
-    let (server, wire) = (&request.target.server, request.exchange.wire);
-    let own = request.exchange.inner.config.credentials == CredentialSource::Own;
+    let (server, wire) = (&request.target.server, request.proxied.wire);
+    let own = request.proxied.inner.config.credentials == CredentialSource::Own;
     let sent = server.send(wire.dialect().path(), &riding_headers(request), own, body).await;
     let response = match sent {
         Ok(response) => response,
@@ -86,7 +86,7 @@ pub(super) async fn ask_in_context(
     let body = UpstreamBody::new(response, request.target.server.timeouts().idle).ok()?;
     match is_stream {
         true => Some(read_events(request, body, &mut is_enough).await),
-        false => request.exchange.wire.answer(&whole(body).await.ok()?).map(Ok),
+        false => request.proxied.wire.answer(&whole(body).await.ok()?).map(Ok),
     }
 }
 
@@ -98,7 +98,7 @@ async fn riding_body(
     asked: &SummaryRequest,
     last: Seq,
 ) -> Option<Bytes> {
-    let (wire, envelope) = (request.exchange.wire, &request.exchange.envelope);
+    let (wire, envelope) = (request.proxied.wire, &request.proxied.envelope);
     // The cache holds the newest request. A log of another state would not begin with the same bytes.
     let is_its_request = log.items == envelope.items.len() && !log.history.is_paused();
     let is_plain = request.is_prose() && envelope.other("n").is_none_or(|n| matches!(n, "1" | "null"));
@@ -143,7 +143,7 @@ async fn read_events(
     mut body: UpstreamBody,
     is_enough: &mut impl FnMut(&PartialResponse) -> bool,
 ) -> Result<PartialResponse, ProviderError> {
-    let (mut watcher, mut events) = (request.exchange.wire.stream_parser(), SseReader::default());
+    let (mut watcher, mut events) = (request.proxied.wire.stream_parser(), SseReader::default());
     while let Some(chunk) = body.next().await.map_err(broken_stream)? {
         events.feed(chunk);
         while let Some(raw) = events.next_event() {
@@ -160,7 +160,7 @@ async fn read_events(
 }
 
 fn riding_headers(request: &TargetedRequest) -> HeaderMap {
-    let mut headers = request.exchange.headers.clone();
+    let mut headers = request.proxied.headers.clone();
     REQUEST_NAMES.iter().for_each(|name| {
         headers.remove(*name);
     });

@@ -22,7 +22,7 @@ pub(super) struct ItemReader<'a> {
 impl ItemReader<'_> {
     /// Returns the number of bytes of the request beyond the known state.
     pub(super) fn new_bytes(&self, state: &ConversationState) -> usize {
-        let envelope = &self.request.exchange.envelope;
+        let envelope = &self.request.proxied.envelope;
         let fixed = self.request.fixed_texts();
         // Counting the tools again takes most of the time of a short request, and they rarely change.
         let is_counted = state.fixed.as_ref().is_some_and(|(known, _)| fixed.iter().eq(known.iter()));
@@ -35,17 +35,17 @@ impl ItemReader<'_> {
     /// # Errors
     /// [`GatewayError`] if an item cannot be read.
     pub(super) fn known(&self) -> Result<ConversationItems, GatewayError> {
-        let envelope = &self.request.exchange.envelope;
-        let names = ItemNames::new(self.request.exchange.wire, envelope).all()?;
+        let envelope = &self.request.proxied.envelope;
+        let names = ItemNames::new(self.request.proxied.wire, envelope).all()?;
         Ok(ConversationItems { request: Arc::clone(envelope), names })
     }
 
     /// Returns the state of a conversation without items.
     pub(super) fn new_state(&self) -> ConversationState {
         let origin = self.request.target.origin();
-        let counter = (self.request.exchange.inner.parts.counter)(&origin);
+        let counter = (self.request.proxied.inner.parts.counter)(&origin);
         // The client's opaque items belong to its own API, not to this upstream's.
-        let api = self.request.exchange.wire.dialect().as_str().to_owned();
+        let api = self.request.proxied.wire.dialect().as_str().to_owned();
         ConversationState::new(
             counter,
             ModelOrigin { provider: "client".to_owned(), api, ..origin },
@@ -60,7 +60,7 @@ impl ItemReader<'_> {
 
     /// Adds the request's new items. Returns whether edits from the middle of an answer came with them.
     pub(super) fn append_new_items(&self, state: &mut ConversationState) -> Result<bool, GatewayError> {
-        let (wire, envelope) = (self.request.exchange.wire, &self.request.exchange.envelope);
+        let (wire, envelope) = (self.request.proxied.wire, &self.request.proxied.envelope);
         let (from, to) = (state.log.items, envelope.items.len());
         let mut took = false;
         // The same request again: a report may now count as the size of the view.
@@ -90,7 +90,7 @@ impl ItemReader<'_> {
         if state.fixed.as_ref().is_some_and(|(known, _)| raw.iter().eq(known.iter())) {
             return Ok(());
         }
-        let fixed = self.request.exchange.wire.fixed_content(&self.request.exchange.envelope)?;
+        let fixed = self.request.proxied.wire.fixed_content(&self.request.proxied.envelope)?;
         let counter = state.log.history.counter();
         // System messages among the items precede the view and are in none of its counts.
         let head: u64 = state.log.system.iter().map(|part| counter.part(part)).sum();
@@ -107,9 +107,9 @@ impl ItemReader<'_> {
         edits: Vec<ViewEdit>,
         last: usize,
     ) -> Result<Option<ConversationLog>, GatewayError> {
-        let envelope = &self.request.exchange.envelope;
+        let envelope = &self.request.proxied.envelope;
         let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
-        let mut pieces = self.request.exchange.wire.segments(&items, 0)?;
+        let mut pieces = self.request.proxied.wire.segments(&items, 0)?;
         // The edits are committed where they were made, so that later positions come out as before.
         let rest = pieces.split_off(last + 1);
         let mut log = self.new_state().log;
@@ -120,7 +120,7 @@ impl ItemReader<'_> {
 
     /// Returns the client's items without the gateway's notices; `None` if no item has one.
     pub(super) fn cleaned(&self) -> Option<Vec<RenderOp>> {
-        let envelope = &self.request.exchange.envelope;
+        let envelope = &self.request.proxied.envelope;
         render_ops::clean(None, &render_ops::items_with_notices(envelope), envelope)
     }
 
@@ -148,8 +148,7 @@ impl ItemReader<'_> {
     /// [`GatewayError`] if an item cannot be read.
     pub(super) fn neutral_items(&self, items: &[String]) -> Result<Vec<Message>, GatewayError> {
         let items: Vec<&str> = items.iter().map(String::as_str).collect();
-        let pieces =
-            self.request.exchange.wire.segments(&items, self.request.exchange.envelope.items.len())?;
+        let pieces = self.request.proxied.wire.segments(&items, self.request.proxied.envelope.items.len())?;
         let mut log = self.new_state().log;
         // An empty log accepts any items.
         let _ = log.feed(pieces);

@@ -255,7 +255,7 @@ impl JournalStore<'_> {
 
     /// Returns the log that the stored journal describes; `None` if there is no journal for this conversation.
     async fn recovered(&self, chain: &[ItemDigest]) -> Option<ConversationLog> {
-        let memo = &self.request.exchange.inner.parts.memo;
+        let memo = &self.request.proxied.inner.parts.memo;
         let keys: Vec<PrefixCacheKey> =
             chain.iter().rev().take(MAX_KEYS).map(|name| self.memo.memo_key(name)).collect();
         // A read error is reported by the later lookup that needs the entry.
@@ -279,9 +279,9 @@ impl JournalStore<'_> {
 
     /// Replays the journal on the request's items; `None` if the notes do not match.
     fn replayed(&self, journal: &LogJournal, edits: Vec<DecidedEdit>) -> Option<ConversationLog> {
-        let envelope = &self.request.exchange.envelope;
+        let envelope = &self.request.proxied.envelope;
         let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
-        let mut pieces = self.request.exchange.wire.segments(&items, 0).ok()?;
+        let mut pieces = self.request.proxied.wire.segments(&items, 0).ok()?;
         let mut log = self.request.reader().new_state().log;
         let mut edits = edits.into_iter();
         for note in &journal.notes {
@@ -301,7 +301,7 @@ impl JournalStore<'_> {
         let upstream = format!("{}/{}", self.request.target.server.upstream.name, self.request.target.model);
         let policy = format!("{SCOPE}/{}", self.memo.policy_name());
         let scope = PrefixCacheScope {
-            credential: &self.request.exchange.caller,
+            credential: &self.request.proxied.caller,
             upstream: &upstream,
             policy: &policy,
         };
@@ -312,14 +312,14 @@ impl JournalStore<'_> {
     /// because replays of it are counted separately.
     pub(super) async fn remember_usage(&self, usage: Usage, prepared: &OutboundRequest) {
         if let Some(entry) = self.reported(usage, prepared).await {
-            self.request.exchange.inner.answers.write(entry).await;
+            self.request.proxied.inner.answers.write(entry).await;
         }
     }
 
     /// Records the usage at the end of a stream, and stores it in the background.
     pub(super) async fn remember_usage_beside(&self, usage: Usage, prepared: &OutboundRequest) {
         if let Some(entry) = self.reported(usage, prepared).await {
-            self.request.exchange.inner.answers.write_beside(entry);
+            self.request.proxied.inner.answers.write_beside(entry);
         }
     }
 

@@ -19,7 +19,7 @@ use super::prepare::OutboundRequest;
 use super::request_budget::RequestBudget;
 use super::targeted_request::TargetedRequest;
 use super::upstream_response::UpstreamResponse;
-use super::{Exchange, PreparationReport, UpstreamAttempt};
+use super::{PreparationReport, ProxiedRequest, UpstreamAttempt};
 use crate::upstream::UpstreamTarget;
 
 /// The smallest request to forward unread, in bytes. Reading a smaller one takes a small fraction of a
@@ -67,7 +67,7 @@ impl OutboundRequest {
 }
 
 impl LateReading {
-    pub(super) fn start(exchange: Arc<Exchange>, target: Arc<UpstreamTarget>) -> Self {
+    pub(super) fn start(exchange: Arc<ProxiedRequest>, target: Arc<UpstreamTarget>) -> Self {
         let needed = Arc::<Notify>::default();
         let is_needed = Arc::clone(&needed);
         let read = async move {
@@ -118,7 +118,7 @@ impl RequestBudget {
     /// Returns whether the request may be sent before it is read: it is the client's own request without any change, it
     /// fits whatever its content is, and no strategy would act on it.
     pub(super) fn may_send_unread(&self) -> bool {
-        let (exchange, envelope) = (&self.request.exchange, &self.request.exchange.envelope);
+        let (exchange, envelope) = (&self.request.proxied, &self.request.proxied.envelope);
         let bytes = envelope.bytes.len();
         let is_plain = exchange.is_new
             && self.policy.enabled
@@ -170,7 +170,7 @@ impl TargetedRequest {
     /// Returns whether a complete answer shows that the upstream has read the whole request.
     fn is_credible(&self, seen: &PartialResponse) -> bool {
         // A report below a sixth of the bytes may be a truncation and is judged by the count (decision 0053).
-        let least = self.exchange.envelope.bytes.len() as u64 / (2 * BYTES_PER_TOKEN);
+        let least = self.proxied.envelope.bytes.len() as u64 / (2 * BYTES_PER_TOKEN);
         let has_read = seen.usage.as_ref().is_some_and(|usage| usage.input_tokens >= least);
         has_read && seen.error.is_none() && !seen.is_empty()
     }

@@ -45,9 +45,9 @@ impl ConversationMemo {
         let chain = self.request.work(|| chain(&self.names(usize::MAX))).await;
         // The longest prefixes are the likeliest to have edits, so a limited look-up begins with them.
         let keys: Vec<_> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
-        let now = (self.request.exchange.inner.parts.now)();
+        let now = (self.request.proxied.inner.parts.now)();
         // A memo that cannot be read counts as empty: the summary is then written here.
-        let found = self.request.exchange.inner.parts.memo.find(&keys).await.ok().flatten();
+        let found = self.request.proxied.inner.parts.memo.find(&keys).await.ok().flatten();
         found.is_some_and(|found| {
             let edits = fallback_summary::from_memo(found.edits);
             !edits.iter().any(|(_, stopgap)| stopgap.is_some_and(|stopgap| stopgap.is_due(now)))
@@ -59,7 +59,7 @@ impl ConversationMemo {
     /// # Errors
     /// [`GatewayError`] if an item cannot be read.
     pub(super) async fn find_conversation(&self) -> Result<Arc<GatewayConversation>, GatewayError> {
-        let (exchange, scope) = (&self.request.exchange, self.scope());
+        let (exchange, scope) = (&self.request.proxied, self.scope());
         let mut names = ItemNames::new(exchange.wire, &exchange.envelope);
         let conversations = &exchange.inner.conversations;
         // Known names come first: items with equal bytes need neither a parse nor a hash.
@@ -78,7 +78,7 @@ impl ConversationMemo {
 
     fn hash_scope(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway conversation");
-        let dialect = self.request.exchange.wire.dialect().as_str();
+        let dialect = self.request.proxied.wire.dialect().as_str();
         for part in [
             &self.request.target.server.upstream.name,
             &self.request.target.model,
@@ -90,13 +90,13 @@ impl ConversationMemo {
             hasher.update(part.as_bytes());
         }
         // Conversations of different callers stay apart, even with equal bytes.
-        hasher.update(&self.request.exchange.caller);
+        hasher.update(&self.request.proxied.caller);
         *hasher.finalize().as_bytes()
     }
 
     /// Returns a name that differs for policies that lead to different views.
     pub(super) fn policy_name(&self) -> String {
-        let asked = self.request.exchange.overrides.trigger;
+        let asked = self.request.proxied.overrides.trigger;
         // With `recall` the view has other texts, so its edits must not be found by requests without the tool.
         let recall = if self.request.reader().has_recall() { "/recall" } else { "" };
         let wishes =
@@ -106,7 +106,7 @@ impl ConversationMemo {
 
     /// Returns the names of the request's first items.
     pub(super) fn names(&self, items: usize) -> Vec<ItemDigest> {
-        let items = items.min(self.request.exchange.envelope.items.len());
+        let items = items.min(self.request.proxied.envelope.items.len());
         self.conversation.as_ref().map(|conversation| conversation.names(items)).unwrap_or_default()
     }
 
@@ -119,7 +119,7 @@ impl ConversationMemo {
     ) -> Result<Option<ConversationLog>, GatewayError> {
         let mut from = 0;
         while from < keys.len() {
-            let found = match self.request.exchange.inner.parts.memo.find(&keys[from..]).await {
+            let found = match self.request.proxied.inner.parts.memo.find(&keys[from..]).await {
                 Ok(found) => found,
                 Err(error) => {
                     tracing::warn!(%error, "what was decided for earlier requests cannot be read");
@@ -156,7 +156,7 @@ impl ConversationMemo {
     fn key_of_policy(&self, policy: &str, prefix: &[u8; 32]) -> PrefixCacheKey {
         let upstream = format!("{}/{}", self.request.target.server.upstream.name, self.request.target.model);
         let scope =
-            PrefixCacheScope { credential: &self.request.exchange.caller, upstream: &upstream, policy };
+            PrefixCacheScope { credential: &self.request.proxied.caller, upstream: &upstream, policy };
         PrefixCacheKey::new(&scope, prefix)
     }
 
@@ -206,13 +206,13 @@ impl ConversationMemo {
     pub(super) async fn has_summary_ahead(&self, edits: usize) -> bool {
         let chain = self.request.work(|| chain(&self.names(usize::MAX))).await;
         let keys: Vec<_> = chain.iter().rev().take(MAX_KEYS).map(|name| self.ahead_key(name)).collect();
-        let found = self.request.exchange.inner.parts.memo.find(&keys).await.ok().flatten();
+        let found = self.request.proxied.inner.parts.memo.find(&keys).await.ok().flatten();
         found.is_some_and(|found| fallback_summary::from_memo(found.edits).len() > edits)
     }
 
     /// Stores edits under a key. A failure is logged: the request does not depend on the memo.
     async fn put(&self, key: PrefixCacheKey, edits: &[ViewEdit]) {
-        if let Err(error) = self.request.exchange.inner.parts.memo.put(key, edits).await {
+        if let Err(error) = self.request.proxied.inner.parts.memo.put(key, edits).await {
             tracing::warn!(%error, "what was decided cannot be remembered");
         }
     }
@@ -231,7 +231,7 @@ impl ConversationMemo {
     /// Waits until no other conversation with the same beginning is writing a summary. Such a summary may serve
     /// both.
     pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
-        self.request.exchange.inner.single_flight.wait(self.beginning()).await
+        self.request.proxied.inner.single_flight.wait(self.beginning()).await
     }
 
     /// Returns the name of the conversation's beginning.

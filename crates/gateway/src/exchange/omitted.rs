@@ -193,7 +193,7 @@ impl RequestOmissions {
         if !in_vain.is_empty() {
             tracing::debug!(parts = in_vain.len(), "parts were left out in vain and are sent again");
         }
-        let mut known = targeted.exchange.inner.part_refusals.known();
+        let mut known = targeted.proxied.inner.part_refusals.known();
         for key in in_vain {
             known.remove(&key);
         }
@@ -229,12 +229,12 @@ impl RequestOmissions {
 
 /// Returns the request with notes in place of refused parts, and the number of notes.
 pub(super) fn with_omissions(targeted: &TargetedRequest, body: Bytes) -> (Bytes, usize) {
-    let known = targeted.exchange.inner.part_refusals.known();
+    let known = targeted.proxied.inner.part_refusals.known();
     let Some(text) = std::str::from_utf8(&body).ok().filter(|_| !known.is_empty()) else {
         return (body, 0);
     };
     let parts = RequestParts::of(text);
-    let dialect = targeted.exchange.wire.dialect();
+    let dialect = targeted.proxied.wire.dialect();
     parts.without(&body, dialect, |part| {
         known.get(&part_key(targeted, &text.as_bytes()[part.at.clone()])).cloned()
     })
@@ -242,7 +242,7 @@ pub(super) fn with_omissions(targeted: &TargetedRequest, body: Bytes) -> (Bytes,
 
 /// Replaces the known refused parts by notes, and adds their number to `left_out`.
 fn replace_refused(targeted: &TargetedRequest, request: &mut ModelRequest, left_out: &mut usize) {
-    let known = targeted.exchange.inner.part_refusals.known();
+    let known = targeted.proxied.inner.part_refusals.known();
     if known.is_empty() {
         return;
     }

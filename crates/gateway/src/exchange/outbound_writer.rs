@@ -66,7 +66,7 @@ impl OutboundWriter<'_> {
         prefill: Option<(&str, u64)>,
         collects: bool,
     ) -> Result<Bytes, GatewayError> {
-        let envelope = &self.request.exchange.envelope;
+        let envelope = &self.request.proxied.envelope;
         let said = prefill.map_or(0, |(_, tokens)| tokens);
         let left = self.request.left_output(said)?;
         // An empty beginning is no beginning: some servers refuse an empty message at the end.
@@ -96,7 +96,7 @@ impl OutboundWriter<'_> {
         match edited.is_nothing() {
             // An unchanged request keeps the client's bytes, and with them the upstream's prompt cache.
             true => Ok(envelope.bytes.clone()),
-            false => Ok(self.request.work(|| self.request.exchange.wire.render(envelope, &edited)).await?),
+            false => Ok(self.request.work(|| self.request.proxied.wire.render(envelope, &edited)).await?),
         }
     }
 
@@ -107,7 +107,7 @@ impl OutboundWriter<'_> {
         prepared: &OutboundRequest,
         begun: Option<(&str, u64)>,
     ) -> Result<(ModelRequest, ParamMappingReport), GatewayError> {
-        let (wire, envelope) = (self.request.exchange.wire, &self.request.exchange.envelope);
+        let (wire, envelope) = (self.request.proxied.wire, &self.request.proxied.envelope);
         let mut fixed = wire.fixed_content(envelope)?;
         let tool_choice = match prepared.rounds.must_answer() {
             true => ToolChoice::None,
@@ -197,9 +197,9 @@ impl OutboundWriter<'_> {
         fixed: &mut FixedContent,
         choice: &ToolChoice,
     ) -> Result<Vec<String>, GatewayError> {
-        let envelope = &self.request.exchange.envelope;
+        let envelope = &self.request.proxied.envelope;
         let Some(at) = &envelope.tools_at else { return Ok(Vec::new()) };
-        let theirs = server_tools(self.request.exchange.wire.dialect(), envelope.text(at));
+        let theirs = server_tools(self.request.proxied.wire.dialect(), envelope.text(at));
         let names: Vec<&str> = theirs.iter().map(|tool| tool.name.as_str()).collect();
         // Without the forced tool the request would mean something else, so it is refused.
         if let ToolChoice::Named(name) = choice
@@ -253,7 +253,7 @@ impl OutboundWriter<'_> {
         if wanted.is_empty() {
             return Ok(all);
         }
-        let (wire, envelope) = (self.request.exchange.wire, &self.request.exchange.envelope);
+        let (wire, envelope) = (self.request.proxied.wire, &self.request.proxied.envelope);
         for index in 0..envelope.items.len() {
             let ItemMedia { contents, links } = media::found(envelope.item(index));
             all.contents.extend(contents.into_iter().filter(|(hash, _)| wanted.contains_key(hash.as_str())));

@@ -55,13 +55,13 @@ impl HookOutputCache {
 impl ConversationMemo {
     /// Returns the hook's newest answer for this conversation.
     pub(super) fn hook_answer(&self) -> Option<PreCompactOutput> {
-        self.request.exchange.inner.hook_answers.get(&self.beginning())
+        self.request.proxied.inner.hook_answers.get(&self.beginning())
     }
 
     /// Keeps the hook's answer. A cancellation ends once an edit had to be made anyway.
     pub(super) fn keep_hook_answer(&self, answer: Option<PreCompactOutput>, is_edited: bool) {
         let answer = answer.filter(|answer| !(answer.cancel && is_edited));
-        self.request.exchange.inner.hook_answers.set(self.beginning(), answer);
+        self.request.proxied.inner.hook_answers.set(self.beginning(), answer);
     }
 
     /// Returns the conversation's name for hooks.
@@ -83,7 +83,7 @@ impl ViewEditor {
         fixed: u64,
         occasion: &PlanTrigger,
     ) -> Option<PreCompactOutput> {
-        let hook = self.request.exchange.inner.parts.pre_compact.as_ref()?;
+        let hook = self.request.proxied.inner.parts.pre_compact.as_ref()?;
         let is_compaction = match plan {
             Plan::Edit(edit) => edit.kind == EditKind::Compaction,
             Plan::Summarise(_) => true,
@@ -110,7 +110,7 @@ impl ViewEditor {
         fixed: u64,
         occasion: &PlanTrigger,
     ) -> bool {
-        if self.request.exchange.inner.parts.pre_compact.is_none() {
+        if self.request.proxied.inner.parts.pre_compact.is_none() {
             return false;
         }
         let is_cancelled = self.memo.hook_answer().is_some_and(|answer| answer.cancel);

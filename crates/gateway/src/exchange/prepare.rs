@@ -164,7 +164,7 @@ impl RequestFitter {
         let conversation = self.editor.memo.find_conversation().await?;
         let mut state = conversation.locked().await;
         // Another request has extended the conversation between the look-up and the lock.
-        if state.log.items > self.request.exchange.envelope.items.len() {
+        if state.log.items > self.request.proxied.envelope.items.len() {
             // The common conversation is free at once for the request that has extended it.
             drop(state);
             return self.start_own_conversation().await;
@@ -174,7 +174,7 @@ impl RequestFitter {
             self.request.work_on(new_bytes, || self.request.reader().append_new_items(&mut state)).await?;
         // The size changes with new items, and the cache of conversations has a limit in bytes.
         conversation.weigh(&state);
-        self.request.exchange.inner.conversations.update_size(&conversation);
+        self.request.proxied.inner.conversations.update_size(&conversation);
         self.editor.memo.conversation = Some(conversation);
         if took {
             // The edits were made in the middle of an answer. Only now there is a prefix to store them under.
@@ -245,7 +245,7 @@ impl RequestFitter {
         if let Some(limit) = limit {
             self.editor.budget.heed_limit(limit, is_said);
             // A trigger that a person or client has set stays, whatever the window turns out to be.
-            let has_own = self.request.exchange.overrides.trigger.is_some()
+            let has_own = self.request.proxied.overrides.trigger.is_some()
                 || self.request.compaction_setup.policy.trigger.is_some()
                 || self.request.context_management().and_then(ContextManagement::trigger).is_some();
             if !has_own {
@@ -306,7 +306,7 @@ impl RequestFitter {
         let plan_bytes = if self.editor.budget.is_roomy(&now, occasion) {
             0
         } else {
-            self.request.exchange.envelope.bytes.len()
+            self.request.proxied.envelope.bytes.len()
         };
         let plan = self
             .request
@@ -359,7 +359,7 @@ impl RequestFitter {
         }
         let fixed = fixed + replay_tokens(&replays);
         // An unchanged request needs no operations, so its work stays on the async thread.
-        let end_bytes = if self.is_unchanged(state) { 0 } else { self.request.exchange.envelope.bytes.len() };
+        let end_bytes = if self.is_unchanged(state) { 0 } else { self.request.proxied.envelope.bytes.len() };
         let prepared = self.request.work_on(end_bytes, || {
             let after = meter::read(&state.log.history, fixed);
             OutboundRequest { replays, ..self.prepared(state, fixed, (before, after), done) }
@@ -431,8 +431,8 @@ impl RequestFitter {
             applied_edits: self.request.applied_edits(history),
         };
         // `state.noticed` may miss some: another request of the conversation had equal items without the notices.
-        let noticed = match self.request.exchange.inner.config.notices_in_text {
-            true => render_ops::items_with_notices(&self.request.exchange.envelope),
+        let noticed = match self.request.proxied.inner.config.notices_in_text {
+            true => render_ops::items_with_notices(&self.request.proxied.envelope),
             false => state.items_with_notices.clone(),
         };
         let start = RequestSnapshot {
@@ -444,7 +444,7 @@ impl RequestFitter {
             steps: render_ops::clean(
                 render_ops::steps(&state.log, state.log.items),
                 &noticed,
-                &self.request.exchange.envelope,
+                &self.request.proxied.envelope,
             ),
             report,
             input: after.total,
@@ -504,7 +504,7 @@ impl RequestFitter {
         // A server that counts higher than the gateway leaves less room than estimated, so each refusal lowers the
         // target.
         let target = target * 7_u64.pow(refusals) / 10_u64.pow(refusals);
-        let counter = (self.request.exchange.inner.parts.counter)(&self.request.target.origin());
+        let counter = (self.request.proxied.inner.parts.counter)(&self.request.target.origin());
         let room = target / 3;
         // The conversation before the answer may need more room than a third of the target leaves.
         for share in [1, 2, 4, 8] {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use longhaul_providers::connect::Kind;
 
-use super::Exchange;
+use super::ProxiedRequest;
 use crate::response_store::{ResponseEntry, StoredTurn, closing, items};
 use crate::upstream::UpstreamTarget;
 use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, RequestEnvelope, WireCodec};
@@ -46,7 +46,7 @@ fn with_input(request: &str, items: &str) -> Option<String> {
     Some(format!(r#"{{{}"input":{items}}}"#, kept.collect::<String>()))
 }
 
-impl Exchange {
+impl ProxiedRequest {
     /// Returns the request with the whole conversation before it, if the gateway keeps answers.
     ///
     /// # Errors

@@ -226,7 +226,7 @@ impl ConversationMemo {
         if replays.is_empty() {
             return replays;
         }
-        let envelope = &self.request.exchange.envelope;
+        let envelope = &self.request.proxied.envelope;
         let steps = render_ops::steps(&state.log, state.log.items);
         replays.retain(|replay| {
             let is_there = steps.as_deref().is_none_or(|steps| has(steps, replay.at));
@@ -239,12 +239,12 @@ impl ConversationMemo {
 
     /// Returns the known replays for the request.
     fn replays(&self) -> Vec<HiddenCallReplay> {
-        let withheld = &self.request.exchange.inner.hidden_tool_calls;
+        let withheld = &self.request.proxied.inner.hidden_tool_calls;
         // Most gateways hide no calls, so the names of the items are not hashed for nothing.
         if withheld.is_empty() || self.conversation.is_none() {
             return Vec::new();
         }
-        let (scope, items) = (self.scope(), self.request.exchange.envelope.items.len());
+        let (scope, items) = (self.scope(), self.request.proxied.envelope.items.len());
         let before = chain(&self.names(items));
         // A hidden step stands before an item, so the names of everything before each item are looked up.
         let found = before.iter().zip(1..items).filter_map(|(before, at)| withheld.find(&scope, before, at));
@@ -281,7 +281,7 @@ impl HiddenSteps<'_> {
                 false => before += 1,
             }
         }
-        let names = chain(&self.editor.memo.names(self.request.exchange.envelope.items.len()));
+        let names = chain(&self.editor.memo.names(self.request.proxied.envelope.items.len()));
         let division = self.division(text, &theirs, &ours);
         // A step is found again by the names of everything before it.
         let Some(last) = names.last() else { return division };
@@ -295,7 +295,7 @@ impl HiddenSteps<'_> {
         );
         let RecallRounds { items: rounds, unshown, .. } = prepared.rounds.clone();
         let replay = HiddenCallReplay { at: 0, shown, hidden, rounds, unshown, tokens };
-        self.request.exchange.inner.hidden_tool_calls.keep(&self.editor.memo.scope(), last, replay);
+        self.request.proxied.inner.hidden_tool_calls.keep(&self.editor.memo.scope(), last, replay);
         division
     }
 
@@ -306,7 +306,7 @@ impl HiddenSteps<'_> {
         mut calls: Vec<PartialToolCall>,
         taken: &[&str],
     ) -> Vec<PartialToolCall> {
-        let envelope = &self.request.exchange.envelope;
+        let envelope = &self.request.proxied.envelope;
         let items = envelope.text(&envelope.items_at);
         let mut known: BTreeSet<String> = taken.iter().map(|id| (*id).to_owned()).collect();
         // Calls that were put back are not in the client's bytes, but they are in the request.
@@ -319,7 +319,7 @@ impl HiddenSteps<'_> {
             // A search in the text may find an id in another place. Then a new id costs nothing.
             let is_said = items.contains(&id) || others.iter().any(|item| item.contains(&id));
             if call.id.is_empty() || is_said || known.contains(&call.id) {
-                call.id = format!("call_{}", (self.request.exchange.inner.parts.new_id)());
+                call.id = format!("call_{}", (self.request.proxied.inner.parts.new_id)());
             }
             known.insert(call.id.clone());
         }
@@ -332,7 +332,7 @@ impl HiddenSteps<'_> {
         // Servers refuse a history in which the arguments of a call are no JSON object.
         let has_invalid = calls.iter().any(|call| fields(&call.arguments).is_none());
         let items = match calls != step.calls || has_invalid {
-            true => self.request.exchange.wire.with_calls_of(step.items, &calls),
+            true => self.request.proxied.wire.with_calls_of(step.items, &calls),
             false => step.items,
         };
         ModelStep { items, calls }
@@ -377,7 +377,7 @@ impl HiddenSteps<'_> {
         let tokens = output + counter.text(&results);
         // The model's raw items are sent back: models that sign their reasoning refuse a rewritten step.
         rounds.items.extend(step.items);
-        rounds.items.extend(self.request.exchange.wire.results(answered));
+        rounds.items.extend(self.request.proxied.wire.results(answered));
         let said = step.calls.iter().map(|call| call.arguments.as_str());
         said.chain([results.as_str()]).for_each(|text| rounds.text.push_str(text));
         rounds.answered += 1;
@@ -465,7 +465,7 @@ impl HiddenSteps<'_> {
         answer: &Bytes,
         seen: &PartialResponse,
     ) -> WholeAnswerAction {
-        let wire = self.request.exchange.wire;
+        let wire = self.request.proxied.wire;
         let output = seen.usage.as_ref().map_or(0, |usage| usage.output_tokens);
         let tools = self.request.tools().hidden_tools(&prepared.report);
         let has_theirs = seen.calls.iter().any(|call| !is_call_of(&tools, call));
@@ -518,7 +518,7 @@ impl HiddenSteps<'_> {
             .unwrap_or(ModelStopReason::Stop);
         let parts = vec![Part::text(text)];
         let answer = ModelAnswer { parts, finish, usage: seen.usage.clone(), envelope: None };
-        response_writer::whole(self.request.exchange.wire.dialect(), &self.request.head(prepared), &answer)
+        response_writer::whole(self.request.proxied.wire.dialect(), &self.request.head(prepared), &answer)
     }
 
     /// Returns the whole history of the client, without edits.

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Exchange;
+use super::ProxiedRequest;
 use super::conversation::ItemNames;
 use crate::upstream::UpstreamTarget;
 use longhaul_wire::edit::ParseError;
@@ -54,7 +54,7 @@ struct ReplicaCandidate {
     is_away: bool,
 }
 
-impl Exchange {
+impl ProxiedRequest {
     /// Returns the upstreams with the model, in the order of use.
     pub(super) fn ordered_targets(&self) -> Vec<Arc<UpstreamTarget>> {
         let all = &self.targets;

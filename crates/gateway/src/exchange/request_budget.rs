@@ -59,7 +59,7 @@ impl RequestBudget {
         if let Some(recall) = self.request.tools().recall_said(report) {
             headers::say(headers, "x-longhaul-recall", &recall);
         }
-        if let Some(deferral) = &self.request.exchange.deferral {
+        if let Some(deferral) = &self.request.proxied.deferral {
             let said = format!("{} of {}", deferral.deferred().len(), deferral.total());
             headers::say(headers, "x-longhaul-deferred-tools", &said);
         }
@@ -80,7 +80,7 @@ impl RequestBudget {
 
     /// Learns from a rejected summary whether its writer can be a pruning agent.
     pub(super) fn heed_rejection(&self, rejected: &SummaryRejection) {
-        let inner = &self.request.exchange.inner;
+        let inner = &self.request.proxied.inner;
         if self.policy.strategy.name() == PRUNING_AGENT && rejected.is_other_form() {
             let writer = self.request.writer();
             tracing::warn!(writer, "no pruning agent: `adaptive` stands in for it for an hour");
@@ -95,7 +95,7 @@ impl RequestBudget {
 
     /// Returns the budget of this request.
     pub(super) fn token_budget(&self) -> Budget {
-        let asked = self.request.exchange.envelope.max_output.filter(|limit| *limit < u64::MAX && *limit > 0);
+        let asked = self.request.proxied.envelope.max_output.filter(|limit| *limit < u64::MAX && *limit > 0);
         Budget::new(self.window.tokens, asked.or(self.request.limits.max_output))
     }
 
@@ -199,7 +199,7 @@ impl RequestBudget {
     /// Returns the output limit that replaces the client's, as a field with its value.
     pub(super) fn limit_said(&self, prepared: &OutboundRequest) -> Option<String> {
         let (asked, room) = self.request.asked_output().zip(self.room(prepared))?;
-        let name = self.request.exchange.envelope.max_output_name().unwrap_or("max_tokens");
+        let name = self.request.proxied.envelope.max_output_name().unwrap_or("max_tokens");
         (asked > room).then(|| format!("{name}={room}"))
     }
 

@@ -7,12 +7,12 @@ use std::time::Duration;
 use longhaul_wire::edit::GatewayError;
 use tracing::Span;
 
-use super::Exchange;
+use super::ProxiedRequest;
 
 /// The counter for numbering the requests of the process.
 static NEWEST: AtomicU64 = AtomicU64::new(0);
 
-impl Exchange {
+impl ProxiedRequest {
     /// Returns the span of every log line about this request.
     pub(super) fn span(&self) -> Span {
         let number = NEWEST.fetch_add(1, Ordering::Relaxed) + 1;

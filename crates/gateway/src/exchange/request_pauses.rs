@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use longhaul_core::request_pauses::RequestPauses;
 
-use super::Exchange;
+use super::ProxiedRequest;
 use super::cache::ConversationKey;
 
 /// The maximum number of conversations with remembered pauses.
@@ -48,7 +48,7 @@ impl RequestPausesByConversation {
     }
 }
 
-impl Exchange {
+impl ProxiedRequest {
     /// Returns whether the pauses between the conversation's requests call for a cache that lives for an hour.
     pub(super) fn has_long_pauses(&self) -> bool {
         // The answer must not change between the upstreams of one request.

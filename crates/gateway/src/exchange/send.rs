@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
+use longhaul_core::exchange::Exchange;
 use longhaul_wire::overflow;
 
 use super::attempts::{AttemptOutcome, FailedAttempt};
@@ -58,11 +59,12 @@ impl UpstreamAttempt {
         self,
         opening: StreamOpening,
         prepared: OutboundRequest,
+        exchange: Exchange,
     ) -> Result<UpstreamDisposition, GatewayError> {
         let StreamOpening { status, headers, body, beginning } = opening;
         let error = beginning.error.as_deref().map(|error| self.request.said_error(error));
         let collects = self.must_collect(&prepared);
-        let opened = self.streaming(status, headers, *body, prepared, collects).await?;
+        let opened = self.streaming((status, headers), *body, prepared, collects, exchange).await?;
         Ok(match (opened, error) {
             (UpstreamDisposition::Stream(status, headers, stream), Some(fault)) => {
                 UpstreamDisposition::Failed(fault, status, headers, stream)
@@ -100,15 +102,15 @@ impl UpstreamAttempt {
             body.unwrap_calls(self.request.call_unwrapper());
             // The hold delays nothing else: without a possible second attempt the first bytes pass at once.
             let may_be_too_long = may_shorten && prepared.input >= SMALLEST_WINDOW_TOKENS;
-            let may_repeat = self.request.exchange.inner.config.retry.stream_attempts > 0;
-            let hold = match may_be_too_long || may_repeat || self.request.exchange.targets.len() > 1 {
+            let may_repeat = self.request.proxied.inner.config.retry.stream_attempts > 0;
+            let hold = match may_be_too_long || may_repeat || self.request.proxied.targets.len() > 1 {
                 // A client that waits for the whole answer loses nothing by a longer hold.
-                true if !self.request.exchange.envelope.stream => HOLD_WHOLE,
+                true if !self.request.proxied.envelope.stream => HOLD_WHOLE,
                 true => HOLD,
                 false => Duration::ZERO,
             };
             let StreamBeginning { seen: beginning, broke } =
-                body.beginning(self.request.exchange.wire, hold).await;
+                body.beginning(self.request.proxied.wire, hold).await;
             return match broke {
                 Some(fault) => {
                     self.totals().unanswered(prepared.input);
@@ -165,7 +167,7 @@ impl UpstreamAttempt {
             self.journal().remember_usage(division.shown_of(usage), prepared).await;
         }
         if let Some(said) = std::str::from_utf8(&bytes).ok().filter(|_| status.is_success()) {
-            self.request.exchange.keep(said).await;
+            self.request.proxied.keep(said).await;
         }
         // The totals go in last: stored answers and usage must be those of the upstream.
         let bytes = if status.is_success() { self.totals().beside(&prepared.report, bytes) } else { bytes };
@@ -184,14 +186,14 @@ impl UpstreamAttempt {
     /// Returns whether a complete answer for the client may have to be stopped on its way.
     pub(super) fn must_collect(&self, prepared: &OutboundRequest) -> bool {
         let line = self.budget().line();
-        let asked = self.request.exchange.envelope.max_output;
+        let asked = self.request.proxied.envelope.max_output;
         // The share is that at which a stream is stopped, so only answers that may reach it are collected.
         let nearly_full = self.budget().window.tokens / 10 * 9;
         let is_long = prepared.input > line / 2
             || asked.is_some_and(|asked| prepared.bound.saturating_add(asked) > nearly_full);
         let has_more =
             self.notes(prepared) || !self.request.tools().hidden_tools(&prepared.report).is_empty();
-        !self.request.exchange.envelope.stream && (self.may_continue() && is_long || has_more)
+        !self.request.proxied.envelope.stream && (self.may_continue() && is_long || has_more)
     }
 
     /// Returns whether an answer can be stopped and continued at this upstream.
@@ -201,28 +203,28 @@ impl UpstreamAttempt {
 
     /// Returns whether the answer's text is to contain notices.
     pub(super) fn notes(&self, prepared: &OutboundRequest) -> bool {
-        self.request.exchange.inner.config.notices_in_text
+        self.request.proxied.inner.config.notices_in_text
             && prepared.report.action == PreparationAction::Compacted
     }
 
     /// Returns the answer as a stream, or as one collected body.
     pub(super) async fn streaming(
         self,
-        status: StatusCode,
-        mut headers: HeaderMap,
+        (status, mut headers): (StatusCode, HeaderMap),
         body: UpstreamBody,
         prepared: OutboundRequest,
         collects: bool,
+        exchange: Exchange,
     ) -> Result<UpstreamDisposition, GatewayError> {
         self.budget().describe(&prepared.report, &mut headers);
         if self.may_continue() && !self.request.goes_on_exactly() {
             headers::say(&mut headers, "x-longhaul-midstream", "approximate");
         }
-        let wire = self.request.exchange.wire;
+        let wire = self.request.proxied.wire;
         // Some servers stream although the client did not ask for a stream.
         let totals = Arc::clone(self.totals());
-        let collects = collects || !self.request.exchange.envelope.stream;
-        let flow = AnswerFlow::new(self, body, prepared, collects);
+        let collects = collects || !self.request.proxied.envelope.stream;
+        let flow = AnswerFlow::new(self, body, prepared, collects, exchange);
         if !collects {
             return Ok(UpstreamDisposition::Stream(status, headers, flow.into_stream()));
         }

@@ -241,7 +241,7 @@ async fn ask(
     asked: SummaryRequest,
     last: Seq,
 ) -> Result<SummaryAnswer, ProviderError> {
-    let exchange = &editor.request.exchange;
+    let exchange = &editor.request.proxied;
     let rides = asked.form == SummaryForm::Riding;
     let fixed = if rides {
         exchange.wire.fixed_content(&exchange.envelope).unwrap_or_default()

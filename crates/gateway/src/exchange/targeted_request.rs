@@ -20,7 +20,7 @@ use longhaul_wire::response_writer::ResponseHead;
 use longhaul_wire::responses::edit as responses;
 use memchr::memmem;
 
-use super::Exchange;
+use super::ProxiedRequest;
 use super::context_management::ContextManagement;
 use super::gateway_tools::GatewayTools;
 use super::item_reader::ItemReader;
@@ -37,7 +37,7 @@ const CACHE_KEY_CHARS: usize = 32;
 
 /// A client's request and the upstream that gets it. Nothing changes while the request is tried.
 pub(super) struct TargetedRequest {
-    pub(super) exchange: Arc<Exchange>,
+    pub(super) proxied: Arc<ProxiedRequest>,
     pub(super) target: Arc<UpstreamTarget>,
     pub(super) limits: Limits,
     /// The configured compaction, before substitutes and the request's overrides.
@@ -59,7 +59,7 @@ impl TargetedRequest {
 
     /// Returns whether the request is translated because the upstream does not speak the caller's dialect.
     pub(super) fn needs_translation(&self) -> bool {
-        self.target.speaks(self.exchange.wire.dialect()) == DialectSupport::No
+        self.target.speaks(self.proxied.wire.dialect()) == DialectSupport::No
     }
 
     /// Returns the provider for the model in its server's own dialect, with the key that the caller's requests use.
@@ -67,29 +67,29 @@ impl TargetedRequest {
     /// # Errors
     /// [`ProviderError`] if the provider cannot be built.
     pub(super) fn provider(&self) -> Result<SharedProvider, ProviderError> {
-        match self.exchange.inner.config.credentials {
+        match self.proxied.inner.config.credentials {
             CredentialSource::Own => Ok(self.target.provider()),
-            CredentialSource::Forward => self.target.provider_of_caller(self.exchange.key.as_deref()),
+            CredentialSource::Forward => self.target.provider_of_caller(self.proxied.key.as_deref()),
         }
     }
 
     /// Runs work whose time depends on the size of the request.
     pub(super) async fn work<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.work_on(self.exchange.envelope.bytes.len(), work).await
+        self.work_on(self.proxied.envelope.bytes.len(), work).await
     }
 
     /// Runs work whose time depends on this number of bytes.
     pub(super) async fn work_on<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
-        self.exchange.inner.work_limiter.work(bytes, work).await
+        self.proxied.inner.work_limiter.work(bytes, work).await
     }
 
     /// Returns the edits for every form of the request at the upstream.
     pub(super) fn request_edit(&self) -> RequestEdit {
         // An equal name is not written, so that the client's bytes stay.
-        let is_other = self.target.model != self.exchange.envelope.model;
+        let is_other = self.target.model != self.proxied.envelope.model;
         RequestEdit {
             model: is_other.then(|| self.target.model.clone()),
-            cache_key: self.cache_key().filter(|_| self.exchange.wire.dialect() != Dialect::Messages),
+            cache_key: self.cache_key().filter(|_| self.proxied.wire.dialect() != Dialect::Messages),
             cache_mark: self.cache_mark(),
             ..RequestEdit::default()
         }
@@ -97,17 +97,17 @@ impl TargetedRequest {
 
     /// Returns the client's wishes if the gateway must carry them out.
     pub(super) fn context_management(&self) -> Option<&ContextManagement> {
-        self.exchange.context_management_at(&self.target)
+        self.proxied.context_management_at(&self.target)
     }
 
     /// Returns a filter that restores the client's own calls in a stream, if some tools are deferred.
     pub(super) fn call_unwrapper(&self) -> Option<CallUnwrapper> {
-        self.exchange.deferral.clone().map(CallUnwrapper::new)
+        self.proxied.deferral.clone().map(CallUnwrapper::new)
     }
 
     /// Returns a complete answer with the client's own calls.
     pub(super) fn with_own_calls(&self, answer: Bytes) -> Bytes {
-        let unwrapped = self.exchange.deferral.as_ref().and_then(|deferral| deferral.unwrap_answer(&answer));
+        let unwrapped = self.proxied.deferral.as_ref().and_then(|deferral| deferral.unwrap_answer(&answer));
         unwrapped.unwrap_or(answer)
     }
 
@@ -115,15 +115,15 @@ impl TargetedRequest {
     /// strategy replaces it.
     pub(super) fn strategy_name(&self) -> &str {
         let configured = &self.compaction_setup.policy;
-        self.exchange.overrides.strategy.as_deref().unwrap_or_else(|| configured.strategy.name())
+        self.proxied.overrides.strategy.as_deref().unwrap_or_else(|| configured.strategy.name())
     }
 
     /// Returns the policy with `adaptive`, which takes prose summaries, if the writer cannot be a pruning
     /// agent. A request for the pruning agent by a header is granted.
     pub(super) fn able(&self, policy: CompactionPolicy) -> CompactionPolicy {
-        let inner = &self.exchange.inner;
+        let inner = &self.proxied.inner;
         // A strategy that the client names is not replaced behind its back.
-        let is_ours = self.exchange.overrides.strategy.is_none();
+        let is_ours = self.proxied.overrides.strategy.is_none();
         if policy.strategy.name() == PRUNING_AGENT
             && is_ours
             && inner.json_support.has(&self.writer(), (inner.parts.now)())
@@ -146,14 +146,14 @@ impl TargetedRequest {
 
     /// Returns system prompt and tools as written.
     pub(super) fn fixed_texts(&self) -> [&str; 2] {
-        let envelope = &self.exchange.envelope;
+        let envelope = &self.proxied.envelope;
         let places = [&envelope.system_at, &envelope.tools_at];
         places.map(|at| at.as_ref().map(|at| envelope.text(at)).unwrap_or_default())
     }
 
     /// Returns the token counter for this upstream's model.
     pub(super) fn counter(&self) -> MessageTokenCounter {
-        (self.exchange.inner.parts.counter)(&self.target.origin())
+        (self.proxied.inner.parts.counter)(&self.target.origin())
     }
 
     /// Returns the conversation's `prompt_cache_key` if the upstream takes one and the client has set none. The wire of
@@ -164,9 +164,9 @@ impl TargetedRequest {
         // A request of a conversation that OpenAI keeps has only the newest items, so its beginning differs each time.
         let own = ["prompt_cache_key", "previous_response_id", "conversation"];
         let is_set =
-            own.iter().any(|name| self.exchange.envelope.other(name).is_some_and(|raw| raw != "null"));
+            own.iter().any(|name| self.proxied.envelope.other(name).is_some_and(|raw| raw != "null"));
         let conversation =
-            (is_taken && !is_set).then(|| self.exchange.conversation_key()).and_then(Result::ok)?;
+            (is_taken && !is_set).then(|| self.proxied.conversation_key()).and_then(Result::ok)?;
         Some(blake3::Hash::from_bytes(conversation).to_hex().chars().take(CACHE_KEY_CHARS).collect())
     }
 
@@ -174,7 +174,7 @@ impl TargetedRequest {
     /// one of its own, or the request does not reach Anthropic's API in its own dialect.
     fn cache_mark(&self) -> Option<PromptCacheTtl> {
         let upstream = &self.target.server.upstream;
-        let is_messages = self.exchange.wire.dialect() == Dialect::Messages && !self.needs_translation();
+        let is_messages = self.proxied.wire.dialect() == Dialect::Messages && !self.needs_translation();
         if upstream.kind != Kind::Anthropic || !is_messages || self.has_cache_marks() {
             return None;
         }
@@ -184,7 +184,7 @@ impl TargetedRequest {
             // client's request stays as it is: the client may have reasons to do without a cache.
             PromptCacheTtl::Auto => {
                 let is_anthropic = !upstream.kind.key_variables(&upstream.endpoint.base_url).is_empty();
-                (is_anthropic && self.exchange.has_long_pauses()).then_some(PromptCacheTtl::OneHour)
+                (is_anthropic && self.proxied.has_long_pauses()).then_some(PromptCacheTtl::OneHour)
             }
             configured => Some(configured),
         }
@@ -192,19 +192,19 @@ impl TargetedRequest {
 
     /// Returns whether the client's request has cache marks, or a field named like one.
     fn has_cache_marks(&self) -> bool {
-        CACHE_MARKS.iter().any(|mark| memmem::find(&self.exchange.envelope.bytes, mark.as_bytes()).is_some())
+        CACHE_MARKS.iter().any(|mark| memmem::find(&self.proxied.envelope.bytes, mark.as_bytes()).is_some())
     }
 
     /// Returns whether a request in the server's own dialect is to ask for a cache that lives for an hour, where the
     /// configuration leaves that open. A client with cache marks has made its choice.
     pub(super) fn wants_long_cache(&self) -> bool {
         let is_anthropic = self.target.server.upstream.kind == Kind::Anthropic;
-        is_anthropic && !self.has_cache_marks() && self.exchange.has_long_pauses()
+        is_anthropic && !self.has_cache_marks() && self.proxied.has_long_pauses()
     }
 
     /// Returns the client's output limit.
     pub(super) fn asked_output(&self) -> Option<u64> {
-        self.exchange.envelope.max_output.filter(|limit| *limit < u64::MAX)
+        self.proxied.envelope.max_output.filter(|limit| *limit < u64::MAX)
     }
 
     /// Returns the rest of the client's output limit after `said_tokens`.
@@ -224,7 +224,7 @@ impl TargetedRequest {
 
     /// Returns whether the answer to a request that has been read can be stopped and continued at this upstream.
     pub(super) fn may_continue_if_read(&self) -> bool {
-        let config = &self.exchange.inner.config;
+        let config = &self.proxied.inner.config;
         let can = match config.midstream {
             MidstreamMode::Off => false,
             MidstreamMode::Exact => self.goes_on_exactly(),
@@ -236,7 +236,7 @@ impl TargetedRequest {
 
     /// Returns whether a broken answer can continue in another stream.
     pub(super) fn may_reconnect(&self) -> bool {
-        let config = &self.exchange.inner.config;
+        let config = &self.proxied.inner.config;
         // A person who switches the continuation off wants the upstream's stream as it is, breaks included.
         let is_wanted = config.midstream != MidstreamMode::Off && config.retry.stream_attempts > 0;
         is_wanted && self.has_one_choice() && self.goes_on_exactly()
@@ -244,7 +244,7 @@ impl TargetedRequest {
 
     /// Returns whether the client wants one answer instead of several choices.
     fn has_one_choice(&self) -> bool {
-        self.exchange.envelope.other("n").is_none_or(|n| matches!(n, "1" | "null"))
+        self.proxied.envelope.other("n").is_none_or(|n| matches!(n, "1" | "null"))
     }
 
     /// Returns whether the upstream continues an answer exactly where it stopped. Otherwise its model can be asked to
@@ -261,7 +261,7 @@ impl TargetedRequest {
     pub(super) fn is_prose(&self) -> bool {
         let forms = ["response_format", "output_config", "output_format", "text"];
         // `{"type": "text"}` is prose, every form of JSON names itself.
-        forms.iter().all(|form| self.exchange.non_null_field(form).is_none_or(|raw| !raw.contains("json")))
+        forms.iter().all(|form| self.proxied.non_null_field(form).is_none_or(|raw| !raw.contains("json")))
     }
 
     /// Checks that the request can be translated at all.
@@ -269,8 +269,8 @@ impl TargetedRequest {
     /// # Errors
     /// [`GatewayError`] if an item cannot be translated.
     pub(super) fn check_expressible(&self) -> Result<(), GatewayError> {
-        if self.needs_translation() && self.exchange.wire.dialect() == Dialect::Responses {
-            responses::check_whole(&self.exchange.envelope)?;
+        if self.needs_translation() && self.proxied.wire.dialect() == Dialect::Responses {
+            responses::check_whole(&self.proxied.envelope)?;
         }
         Ok(())
     }
@@ -280,12 +280,12 @@ impl TargetedRequest {
     /// # Errors
     /// [`GatewayError`] if other dialects cannot express the choice.
     pub(super) fn tool_choice(&self) -> Result<ToolChoice, GatewayError> {
-        Ok(tool_choice(&self.exchange)?)
+        Ok(tool_choice(&self.proxied)?)
     }
 
     /// Returns the metadata of the answer: id, model, time.
     pub(super) fn head(&self, prepared: &OutboundRequest) -> ResponseHead {
-        let (parts, envelope) = (&self.exchange.inner.parts, &self.exchange.envelope);
+        let (parts, envelope) = (&self.proxied.inner.parts, &self.proxied.envelope);
         let options = envelope.other("stream_options").unwrap_or_default();
         let asks_for_usage = options.contains("\"include_usage\"") && options.contains("true");
         ResponseHead {
@@ -299,11 +299,11 @@ impl TargetedRequest {
             input_tokens: prepared.input,
             // A complete answer always has usage, a stream of Chat Completions only on request.
             include_usage: asks_for_usage || !envelope.stream,
-            custom_tools: match self.exchange.wire.dialect() {
+            custom_tools: match self.proxied.wire.dialect() {
                 Dialect::Responses => responses::custom_tools(envelope),
                 Dialect::Chat | Dialect::Messages => Vec::new(),
             },
-            namespaced_tools: match self.exchange.wire.dialect() {
+            namespaced_tools: match self.proxied.wire.dialect() {
                 Dialect::Responses => responses::namespaced_tools(envelope),
                 Dialect::Chat | Dialect::Messages => BTreeMap::new(),
             },
@@ -330,9 +330,9 @@ impl TargetedRequest {
     /// # Errors
     /// [`GatewayError`] if the list cannot be written.
     pub(super) fn items_of(&self, prepared: &OutboundRequest) -> Result<String, GatewayError> {
-        let envelope = &self.exchange.envelope;
+        let envelope = &self.proxied.envelope;
         let edited = RequestEdit { steps: prepared.steps.clone(), ..RequestEdit::default() };
-        let rendered = self.exchange.wire.render(envelope, &edited)?;
+        let rendered = self.proxied.wire.render(envelope, &edited)?;
         let rendered = std::str::from_utf8(&rendered).unwrap_or_default();
         let items = fields(rendered).and_then(|fields| field(&fields, "input")).unwrap_or("[]");
         // An input may be a bare text, which stands for one message of the user.
@@ -350,7 +350,7 @@ impl TargetedRequest {
     /// [`GatewayError`] if the items cannot be written.
     pub(super) fn body_of(&self, prepared: &OutboundRequest) -> Result<String, GatewayError> {
         let output = self.items_of(prepared)?;
-        let parts = &self.exchange.inner.parts;
+        let parts = &self.proxied.inner.parts;
         let (id, created) = (quote(&format!("resp_{}", (parts.new_id)())), (parts.now)());
         let (before, after) = (prepared.report.before, prepared.report.after);
         let usage = format!(
@@ -370,7 +370,7 @@ impl TargetedRequest {
         seen: &PartialResponse,
         left: u64,
     ) -> PartialUsage {
-        let counter = (self.exchange.inner.parts.counter)(&self.target.origin());
+        let counter = (self.proxied.inner.parts.counter)(&self.target.origin());
         let calls = seen.calls.iter().flat_map(|call| [&call.name, &call.arguments]);
         let said = [&seen.text, &seen.reasoning].into_iter().chain(calls);
         let written: u64 = said.map(|text| counter.text(text)).sum();

@@ -3,17 +3,20 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use futures_util::{Stream, StreamExt};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use longhaul_core::attempt::{SendOutcome, SendTries};
 use longhaul_core::error::ErrorCode;
 use longhaul_core::estimate::MessageTokenCounter;
+use longhaul_core::exchange::Exchange;
 use longhaul_core::message::{ModelAnswer, Part};
 use longhaul_core::usage::Usage;
 use longhaul_providers::{ModelEvent, ModelRequest, ModelStream, ProviderError, ToolChoice};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::attempts::{AttemptOutcome, FailedAttempt};
 use super::client_tools::ToolPropertyNames;
@@ -22,10 +25,9 @@ use super::omitted;
 use super::outbound_writer::ParamMappingReport;
 use super::prepare::OutboundRequest;
 use super::request_log::whole_ms;
-use super::retries::{AttemptFailure, RetryState};
-use super::upstream_client::UpstreamClient;
+use super::upstream_client::{UpstreamClient, outcome_of_status};
 use super::usage_totals::{PartialUsage, UsageTotals};
-use super::{Exchange, UpstreamAttempt, UpstreamDisposition};
+use super::{ProxiedRequest, UpstreamAttempt, UpstreamDisposition};
 use longhaul_wire::chat::edit as chat;
 use longhaul_wire::edit::{
     Dialect, GatewayError, GatewayErrorKind, ParseError, PartialResponse, PartialToolCall,
@@ -49,7 +51,7 @@ impl UpstreamAttempt {
         self.omissions.leave_out_refused(&self.request, &mut request);
         // A refusal on another wire names the upstream's form of a part, so the sent parts are kept to find it.
         let sent = omitted::sent(&mut request);
-        let awaits_all = !self.request.exchange.envelope.stream && !self.must_collect(prepared);
+        let awaits_all = !self.request.proxied.envelope.stream && !self.must_collect(prepared);
         self.totals().set_reported_usage(None);
         match self.client().call(request, awaits_all).await {
             Ok(start) => Ok(AttemptOutcome::Translated(start, told)),
@@ -93,11 +95,12 @@ impl UpstreamAttempt {
         begun: TranslatedStart,
         prepared: OutboundRequest,
         told: &ParamMappingReport,
+        exchange: Exchange,
     ) -> Result<UpstreamDisposition, GatewayError> {
         let mut headers = HeaderMap::new();
         told.say(&mut headers);
         self.omissions.say_omitted(&mut headers);
-        let is_stream = self.request.exchange.envelope.stream;
+        let is_stream = self.request.proxied.envelope.stream;
         let kind = if is_stream { "text/event-stream" } else { "application/json" };
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         if is_stream {
@@ -111,7 +114,7 @@ impl UpstreamAttempt {
             }
             begun => {
                 let body = self.written(begun.into_stream(), &prepared);
-                self.streaming(StatusCode::OK, headers, body, prepared, collects).await
+                self.streaming((StatusCode::OK, headers), body, prepared, collects, exchange).await
             }
         }
     }
@@ -133,21 +136,21 @@ impl UpstreamAttempt {
         }
         self.totals().describe(&mut headers);
         let whole = response_writer::whole(
-            self.request.exchange.wire.dialect(),
+            self.request.proxied.wire.dialect(),
             &self.request.head(&prepared),
             &answer,
         );
-        self.request.exchange.keep(std::str::from_utf8(&whole).unwrap_or_default()).await;
+        self.request.proxied.keep(std::str::from_utf8(&whole).unwrap_or_default()).await;
         UpstreamDisposition::Whole(StatusCode::OK, headers, self.totals().beside(&prepared.report, whole))
     }
 
     /// Returns the correction for the usage of an answer to this request.
     fn reckoner(&self, prepared: &OutboundRequest) -> UsageCorrector {
         UsageCorrector {
-            counter: (self.request.exchange.inner.parts.counter)(&self.request.target.origin()),
+            counter: (self.request.proxied.inner.parts.counter)(&self.request.target.origin()),
             input_tokens: prepared.input,
             // The Messages API demands `usage` in every answer.
-            is_demanded: self.request.exchange.wire.dialect() == Dialect::Messages,
+            is_demanded: self.request.proxied.wire.dialect() == Dialect::Messages,
             totals: Arc::clone(self.totals()),
         }
     }
@@ -155,7 +158,7 @@ impl UpstreamAttempt {
     /// Returns a stream of the model in the caller's dialect.
     fn written(&self, stream: ModelStream, prepared: &OutboundRequest) -> UpstreamBody {
         let encoder =
-            response_writer::stream(self.request.exchange.wire.dialect(), self.request.head(prepared));
+            response_writer::stream(self.request.proxied.wire.dialect(), self.request.head(prepared));
         let mut body = UpstreamBody::written(written(stream, encoder, self.reckoner(prepared)));
         body.unwrap_calls(self.request.call_unwrapper());
         body
@@ -166,7 +169,7 @@ impl UpstreamAttempt {
 ///
 /// # Errors
 /// [`ParseError`] if other dialects cannot express the choice.
-pub(super) fn tool_choice(exchange: &Exchange) -> Result<ToolChoice, ParseError> {
+pub(super) fn tool_choice(exchange: &ProxiedRequest) -> Result<ToolChoice, ParseError> {
     let envelope = &exchange.envelope;
     match exchange.wire.dialect() {
         Dialect::Chat => chat::tool_choice(envelope),
@@ -390,10 +393,10 @@ impl UpstreamClient<'_> {
         )))
     }
 
-    /// Makes the call, with new tries as [`RetryState`] decides.
+    /// Makes the call, with new tries as [`SendTries`] decides.
     async fn call_again(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         let provider = self.request.provider()?;
-        let mut tries = RetryState::new(self.request.exchange.inner.config.attempts);
+        let mut tries = SendTries::new(self.request.proxied.inner.config.attempts);
         loop {
             let begun = Instant::now();
             let error = match provider.call(request.clone()).await {
@@ -406,14 +409,13 @@ impl UpstreamClient<'_> {
             let status = error.status.and_then(|status| StatusCode::from_u16(status).ok());
             let failed = match error.code {
                 // The same request would be refused again, whatever the status.
-                ErrorCode::ContextOverflow => AttemptFailure::Finally,
-                ErrorCode::Network if error.unsent => AttemptFailure::Unreached,
-                ErrorCode::Network => AttemptFailure::BrokenOff(begun.elapsed()),
-                _ => status.map_or(AttemptFailure::Finally, AttemptFailure::of_status),
+                ErrorCode::ContextOverflow => SendOutcome::Final,
+                ErrorCode::Network if error.unsent => SendOutcome::Unreached,
+                ErrorCode::Network => SendOutcome::BrokenOff { after_ms: whole_ms(begun.elapsed()) },
+                _ => status.map_or(SendOutcome::Final, outcome_of_status),
             };
-            if !tries.again(failed).await {
-                return Err(error);
-            }
+            let Some(wait_ms) = tries.next_wait_ms(failed) else { return Err(error) };
+            sleep(Duration::from_millis(wait_ms)).await;
             let waited_ms = whole_ms(begun.elapsed());
             tracing::info!(
                 upstream = self.request.target.server.upstream.name,

@@ -1,18 +1,18 @@
 //! The calls of an upstream on the client's wire: posting, time-outs, and new tries.
 
 use std::sync::atomic::AtomicBool;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::{StatusCode, header};
+use longhaul_core::attempt::{SendOutcome, SendTries};
 use longhaul_providers::http::retry_after;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::attempts::FailedAttempt;
 use super::flow::UpstreamBody;
 use super::request_log::whole_ms;
-use super::retries::{AttemptFailure, RetryState};
 use super::send::{kind_of, whole};
 use super::targeted_request::TargetedRequest;
 
@@ -55,22 +55,23 @@ impl UpstreamClient<'_> {
         }
     }
 
-    /// Posts the request below a base URL, with new tries as [`RetryState`] decides.
+    /// Posts the request below a base URL, with new tries as [`SendTries`] decides.
     async fn send_below(&self, base: &str, body: Bytes) -> Result<reqwest::Response, SendFailure> {
-        let mut tries = RetryState::new(self.request.exchange.inner.config.attempts);
+        let mut tries = SendTries::new(self.request.proxied.inner.config.attempts);
         loop {
             let begun = Instant::now();
             // The clone of the body is a reference to the same bytes.
             let result = self.send_once(base, body.clone()).await;
             let failed = match &result {
-                Ok(response) => AttemptFailure::of_status(response.status()),
-                Err(SendFailure::Unreached(_)) => AttemptFailure::Unreached,
-                Err(SendFailure::BrokenOff(_)) => AttemptFailure::BrokenOff(begun.elapsed()),
-                Err(SendFailure::Other(_)) => AttemptFailure::Finally,
+                Ok(response) => outcome_of_status(response.status()),
+                Err(SendFailure::Unreached(_)) => SendOutcome::Unreached,
+                Err(SendFailure::BrokenOff(_)) => {
+                    SendOutcome::BrokenOff { after_ms: whole_ms(begun.elapsed()) }
+                }
+                Err(SendFailure::Other(_)) => SendOutcome::Final,
             };
-            if !tries.again(failed).await {
-                return result;
-            }
+            let Some(wait_ms) = tries.next_wait_ms(failed) else { return result };
+            sleep(Duration::from_millis(wait_ms)).await;
             let waited_ms = whole_ms(begun.elapsed());
             tracing::info!(
                 upstream = self.request.target.server.upstream.name,
@@ -83,7 +84,7 @@ impl UpstreamClient<'_> {
 
     /// Posts the request once and waits for the status line.
     async fn send_once(&self, base: &str, body: Bytes) -> Result<reqwest::Response, SendFailure> {
-        let (exchange, server) = (&self.request.exchange, &self.request.target.server);
+        let (exchange, server) = (&self.request.proxied, &self.request.target.server);
         let own = exchange.inner.config.credentials == crate::gateway::CredentialSource::Own;
         let request = server.post(base, exchange.wire.dialect().path(), &exchange.headers, own, body);
         let request = request.map_err(SendFailure::Other)?;
@@ -99,7 +100,7 @@ impl UpstreamClient<'_> {
                 let what = if is_unreached { "cannot be reached" } else { "broke off before it answered" };
                 let message = format!("the upstream `{name}` {what}: {}{hint}", cause(&error));
                 let fault = GatewayError::new(GatewayErrorKind::Unreachable, message);
-                // Only a request that did not arrive is safe to repeat: see `RetryState::again`.
+                // Only a request that did not arrive is safe to repeat: see `SendTries`.
                 Err(if is_unreached { SendFailure::Unreached(fault) } else { SendFailure::BrokenOff(fault) })
             }
             Err(_) => {
@@ -114,9 +115,9 @@ impl UpstreamClient<'_> {
 
     /// Returns the content of a complete answer with a success status.
     pub(super) async fn read(&self, status: StatusCode, bytes: &[u8]) -> Option<PartialResponse> {
-        let wire = self.request.exchange.wire;
+        let wire = self.request.proxied.wire;
         if status.is_success() {
-            self.request.exchange.inner.work_limiter.work(bytes.len(), || wire.answer(bytes)).await
+            self.request.proxied.inner.work_limiter.work(bytes.len(), || wire.answer(bytes)).await
         } else {
             None
         }
@@ -137,6 +138,15 @@ impl UpstreamClient<'_> {
         let message = format!("the upstream would not go on: status {status}: {quote}");
         // The upstream's wait survives, because the retry of the continuation keeps to it.
         GatewayError { status, retry_after, ..GatewayError::new(kind_of(status, &said), message) }
+    }
+}
+
+/// Returns whether a request with such an answer is worth another try.
+pub(super) fn outcome_of_status(status: StatusCode) -> SendOutcome {
+    match status {
+        // A status 429 is left to the next upstream, or to the client with its `Retry-After`.
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE => SendOutcome::Busy,
+        _ => SendOutcome::Final,
     }
 }
 

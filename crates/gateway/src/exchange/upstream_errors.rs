@@ -8,14 +8,14 @@ use longhaul_providers::connect::Kind;
 use serde_json::Value;
 
 use super::send::kind_of;
-use super::{Exchange, UpstreamDisposition};
+use super::{ProxiedRequest, UpstreamDisposition};
 use crate::upstream::{UpstreamServer, UpstreamTarget};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 
 /// The maximum number of quoted characters.
 const MOST_SAID_CHARS: usize = 200;
 
-impl Exchange {
+impl ProxiedRequest {
     /// Returns the response with errors in the client's dialect: a missing path with its probable reason, and web pages
     /// as errors.
     pub(super) fn readable(

@@ -179,7 +179,7 @@ impl ResponseReview<'_> {
             source: window.source,
             max_output: self
                 .request
-                .exchange
+                .proxied
                 .envelope
                 .max_output
                 .filter(|limit| *limit < u64::MAX)

@@ -60,12 +60,12 @@ impl ViewEditor {
 
     /// Returns whether the writer of summaries is left alone for now.
     pub(super) fn writer_rests(&self) -> bool {
-        self.request.exchange.inner.writers.rests(&self.request.writer())
+        self.request.proxied.inner.writers.rests(&self.request.writer())
     }
 
     /// Updates the record of the writer of summaries.
     pub(super) fn note_writer(&self, change: impl FnOnce(&mut SummaryWriterRecord)) {
-        self.request.exchange.inner.writers.note(&self.request.writer(), change);
+        self.request.proxied.inner.writers.note(&self.request.writer(), change);
     }
 
     /// Adopts the memo's edits if the view gets shorter than with the own edits: those in force for an earlier request,
@@ -124,13 +124,13 @@ impl ViewEditor {
 
     /// Returns whether a request waits for a needed summary. A client's own request for a compaction does.
     pub(super) fn waits_for_summary(&self, occasion: &PlanTrigger) -> bool {
-        self.request.exchange.inner.config.waits_for_summaries
+        self.request.proxied.inner.config.waits_for_summaries
             || matches!(occasion, PlanTrigger::Requested { .. })
     }
 
     /// Returns whether an extract is to be replaced by a summary now.
     pub(super) fn is_due(&self, log: &ConversationLog, occasion: &PlanTrigger) -> bool {
-        *occasion == PlanTrigger::Routine && log.is_due((self.request.exchange.inner.parts.now)())
+        *occasion == PlanTrigger::Routine && log.is_due((self.request.proxied.inner.parts.now)())
     }
 
     /// Makes the view fit, and returns the kind and reason of the edit. If a summary is needed, it also covers the
@@ -220,7 +220,7 @@ impl ViewEditor {
 
     /// Records another failed attempt at the summary for an extract.
     pub(super) async fn put_off(&self, state: &mut ConversationState, cause: MissingSummaryCause) {
-        let now = (self.request.exchange.inner.parts.now)();
+        let now = (self.request.proxied.inner.parts.now)();
         tracing::debug!(?cause, "the summary for an extract is put off");
         state.log.pending().for_each(|stopgap| *stopgap = stopgap.failed(cause, now));
         self.memo.keep(&state.log, None).await;
@@ -235,7 +235,7 @@ impl ViewEditor {
     /// Commits an edit to a log.
     pub(super) fn decide(&self, log: &mut ConversationLog, made: PlannedEdit) {
         let PlannedEdit { edit, missing_summary_cause: stopgap } = made;
-        let now = (self.request.exchange.inner.parts.now)();
+        let now = (self.request.proxied.inner.parts.now)();
         tracing::info!(
             strategy = edit.strategy,
             before = edit.original_tokens,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use longhaul_core::attempt::RetryPolicy;
 use longhaul_core::message::ModelStopReason;
 use longhaul_core::plan::CompactionPolicy;
 use longhaul_core::strategy::TruncationStrategy;
@@ -195,7 +196,9 @@ async fn an_answer_whose_rest_cannot_be_had_has_failed() {
             .await;
             let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
             let upstreams = vec![upstream(&server, dialect, 1_500, true)];
-            let gateway = gateway(GatewayOptions { policy, attempts: 1, ..waiting(upstreams) });
+            // The outage lasts longer than the gateway waits for its end.
+            let retry = RetryPolicy { patience_ms: Some(100), max_delay_ms: 10, ..RetryPolicy::default() };
+            let gateway = gateway(GatewayOptions { policy, retry, attempts: 1, ..waiting(upstreams) });
             let reply = gateway.answer(call(dialect, &conversation(6), stream)).await;
             let told = reply.status;
             let out = body(reply).await;
@@ -211,6 +214,38 @@ async fn an_answer_whose_rest_cannot_be_had_has_failed() {
                     assert!(seen.error.is_some() && seen.finish.is_none(), "{dialect:?}: {seen:?}");
                 }
                 false => assert_eq!(told, status, "{dialect:?}: {words}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_outage_after_a_stop_at_the_end_of_the_window_is_waited_out() {
+    for dialect in [Dialect::Chat, Dialect::Messages, Dialect::Responses] {
+        for stream in [true, false] {
+            let text = words(1_000, 3);
+            let said = text.clone();
+            let server = Server::start(move |number, body| match number {
+                1 => Does::Json(503, json!({ "error": { "message": "loading the model" } })),
+                2 => Does::Json(429, json!({ "error": { "message": "slow down" } })),
+                _ => {
+                    let rest = rest(dialect, body, &said);
+                    Does::Events(events(dialect, &format!("id{number}"), rest, (0, 0)), Duration::ZERO)
+                }
+            })
+            .await;
+            let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
+            let upstreams = vec![upstream(&server, dialect, 1_500, true)];
+            let retry = RetryPolicy { max_delay_ms: 10, ..RetryPolicy::default() };
+            let gateway = gateway(GatewayOptions { policy, retry, attempts: 1, ..waiting(upstreams) });
+            let out = body(gateway.answer(call(dialect, &conversation(6), stream)).await).await;
+            let all = String::from_utf8_lossy(&out);
+            assert!(server.sent().len() >= 4, "{dialect:?}: stopped, refused twice, and gone on: {all}");
+            if stream {
+                let (seen, _) = read(dialect, &out);
+                assert_eq!((seen.text, seen.error), (text, None), "{dialect:?}");
+            } else {
+                assert!(all.contains(text.trim_end()), "{dialect:?}: {all}");
             }
         }
     }

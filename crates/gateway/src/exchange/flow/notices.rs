@@ -14,7 +14,7 @@ impl AnswerFlow {
     pub(super) fn send_notice(&mut self, notice: &str, in_text: &str) {
         self.out.push_back(notice.comment().into());
         let wanted =
-            self.attempt.as_ref().is_some_and(|route| route.request.exchange.inner.config.notices_in_text);
+            self.attempt.as_ref().is_some_and(|route| route.request.proxied.inner.config.notices_in_text);
         if let (EventProcessor::Joins(splice), true) = (&mut self.reader, wanted) {
             let mut out = Vec::new();
             splice.notice(in_text, &mut out);
@@ -32,12 +32,12 @@ impl AnswerFlow {
         // The upstream's own report is better than the gateway's count.
         let used = self.usage().as_ref().map_or(counted, Usage::total_tokens);
         let is_full = used.saturating_mul(100) >= window.saturating_mul(FULL_PERCENT);
-        if !self.is_window_exhausted && !is_full
+        if !self.exchange.is_window_exhausted() && !is_full
             || seen.finish.is_some_and(|finish| finish != ModelStopReason::Length)
         {
             return;
         }
-        if let Some(route) = self.attempt.as_ref().filter(|_| self.is_window_exhausted) {
+        if let Some(route) = self.attempt.as_ref().filter(|_| self.exchange.is_window_exhausted()) {
             route.totals().mark_window_exhausted();
         }
         let notice = ephemeral::exceeded(used, window);

@@ -1,15 +1,15 @@
 //! Calls answered by the gateway instead of the client: the answer continues with another step of the model.
 
 use bytes::Bytes;
+use longhaul_core::exchange::ExchangeInput;
 use longhaul_core::message::ModelStopReason;
 
 use super::super::UpstreamAttempt;
-use super::super::prepare::OutboundRequest;
 use super::super::recall::NO_ANSWER;
+use super::continuation::{AbandonedStream, StreamContinuation};
 use super::reading::CharacterFilter;
-use super::restart::{ResumedStream, StreamContinuation, request_continuation};
-use super::{AnswerFlow, EventProcessor, FlowPhase, OutputPauseDetector};
-use longhaul_wire::edit::{GatewayErrorKind, ModelStep, SseReader};
+use super::{AnswerFlow, EventProcessor, OutputPauseDetector};
+use longhaul_wire::edit::{ModelStep, SseReader};
 
 /// The present step of an answer whose calls may be answered by the gateway.
 #[derive(Default)]
@@ -129,9 +129,20 @@ impl AnswerFlow {
         // The text of all steps is one text for the client, so the new step begins at its end.
         let from = self.reader.seen().text.len();
         self.step = Some(AnswerStepBuffer { from, ..AnswerStepBuffer::default() });
+        let effects = self.exchange.handle(ExchangeInput::HiddenCallsMade);
         // The future outlives this call and owns its request. The flow keeps the old one until the stream begins.
-        let (prepared, said) = (self.outbound_request.clone(), self.left_tokens);
-        self.phase = FlowPhase::Waiting(Box::pin(round(route, prepared, step, (output, said))));
+        let left = AbandonedStream {
+            cause: StreamContinuation::NextStep,
+            attempt: route,
+            prepared: self.outbound_request.clone(),
+            text: String::new(),
+            new_tokens: 0,
+            written_tokens: self.left_tokens,
+            reported_input: None,
+            hidden_step: Some((step, output)),
+            began: self.began,
+        };
+        self.wait_for_rest(left, effects);
     }
 
     /// Returns the output of the present stream in tokens: as reported, else as counted.
@@ -154,22 +165,4 @@ impl AnswerFlow {
         }
         Some(step)
     }
-}
-
-/// Looks up the model's requests, and asks the model to continue. If the server finds the result too long, the
-/// results are left empty.
-async fn round(
-    route: UpstreamAttempt,
-    old: OutboundRequest,
-    step: ModelStep,
-    (output, said): (u64, u64),
-) -> ResumedStream {
-    // Both are cloned, because a refusal makes the round again from the same beginning.
-    let mut prepared = route.hidden_steps().next_round(old.clone(), step.clone(), output).await;
-    let mut body = request_continuation(&route, &prepared, "", said).await;
-    if body.as_ref().is_err_and(|fault| fault.kind == GatewayErrorKind::ContextOverflow) {
-        prepared = route.hidden_steps().empty_round(old, step, output);
-        body = request_continuation(&route, &prepared, "", said).await;
-    }
-    ResumedStream { attempt: route, prepared, body, then: StreamContinuation::NextStep }
 }

@@ -92,7 +92,7 @@ impl HiddenSteps<'_> {
     /// Returns the tokens of the parts that the client has, too: text, and reasoning if the dialect's clients send
     /// reasoning back.
     pub(super) fn shown_tokens(&self, counter: &MessageTokenCounter, message: &Message) -> u64 {
-        let sends_reasoning = self.request.exchange.wire.dialect() != Dialect::Chat;
+        let sends_reasoning = self.request.proxied.wire.dialect() != Dialect::Chat;
         if message.role != Role::Assistant {
             return 0;
         }

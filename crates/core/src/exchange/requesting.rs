@@ -1,0 +1,213 @@
+//! The first half of an exchange: until the client receives something.
+
+use super::{
+    Exchange, ExchangeEffect, ExchangeFailure, ExchangeInput, ExchangePhase, OverflowFacts, RelayOutcome,
+    ResponseFacts, ShorteningOutcome, UpstreamFailure,
+};
+use crate::attempt::{BrokenAnswer, BrokenAnswerAction, MAX_LENGTH_RETRIES};
+
+/// What the attempts at one upstream have shown so far.
+#[derive(Clone, Debug)]
+pub(super) struct RequestState {
+    /// The number of times that the request was made shorter.
+    length_retries: u32,
+    /// `true` while an answer may be taken as a sign of a silent truncation.
+    may_suspect: bool,
+    /// `true` if the newest request followed a suspected silent truncation.
+    is_after_cut: bool,
+    /// The number of answers that broke off.
+    broken_answers: u32,
+}
+
+impl RequestState {
+    pub(super) fn new(can_shorten: bool) -> Self {
+        // With compaction off the client owns the conversation, so a refusal for length goes to the client.
+        let length_retries = if can_shorten { 0 } else { MAX_LENGTH_RETRIES };
+        Self { length_retries, may_suspect: can_shorten, is_after_cut: false, broken_answers: 0 }
+    }
+
+    pub(super) fn may_shorten(&self) -> bool {
+        self.length_retries < MAX_LENGTH_RETRIES
+    }
+
+    /// Returns whether a shorter request may follow such a sign.
+    fn may_act_on(&self, overflow: OverflowFacts) -> bool {
+        // A suspicion rests on counts that may be wrong, so it costs the client one repetition at most.
+        if overflow.is_said { self.may_shorten() } else { self.may_suspect }
+    }
+}
+
+impl Exchange {
+    /// Handles an input while the client has received nothing.
+    pub(super) fn handle_request(&mut self, input: ExchangeInput) -> Vec<ExchangeEffect> {
+        match (self.phase, input) {
+            (ExchangePhase::New, ExchangeInput::Begin) if self.limits.upstreams == 0 => {
+                self.phase = ExchangePhase::Ended;
+                vec![ExchangeEffect::Fail(ExchangeFailure::NoUpstream)]
+            }
+            (ExchangePhase::New, ExchangeInput::Begin) => {
+                self.phase = ExchangePhase::Preparing;
+                vec![ExchangeEffect::Prepare { upstream: 0 }]
+            }
+            (ExchangePhase::Preparing, ExchangeInput::Prepared { can_shorten }) => {
+                self.request = RequestState::new(can_shorten);
+                self.send()
+            }
+            (ExchangePhase::Preparing, ExchangeInput::NotPrepared(failure)) => self.fail_at_upstream(failure),
+            (ExchangePhase::Sending, ExchangeInput::Read { can_shorten }) => {
+                self.request = RequestState::new(can_shorten);
+                Vec::new()
+            }
+            (ExchangePhase::Sending, ExchangeInput::Responded(facts)) => self.judge(facts),
+            (ExchangePhase::Sending, ExchangeInput::NoResponse { failure, broke_off }) => {
+                self.repeat_or_fail(failure, broke_off)
+            }
+            (ExchangePhase::Waiting, ExchangeInput::WaitOver) => self.send(),
+            (ExchangePhase::LoweringOutput(_), ExchangeInput::OutputLowered(true)) => self.discard_and_send(),
+            (ExchangePhase::LoweringOutput(facts), ExchangeInput::OutputLowered(false)) => {
+                self.request.length_retries += 1;
+                self.request.may_suspect = false;
+                self.phase = ExchangePhase::Shortening(facts);
+                vec![ExchangeEffect::Shorten]
+            }
+            (ExchangePhase::Shortening(facts), ExchangeInput::Shortened(outcome)) => {
+                self.after_shortening(facts, outcome)
+            }
+            (ExchangePhase::OmittingPart(_), ExchangeInput::PartOmitted(true)) => self.send(),
+            (ExchangePhase::OmittingPart(facts), ExchangeInput::PartOmitted(false)) => self.relay(facts),
+            (ExchangePhase::Relaying, ExchangeInput::Relayed(outcome)) => self.after_relay(outcome),
+            _ => Vec::new(),
+        }
+    }
+
+    fn send(&mut self) -> Vec<ExchangeEffect> {
+        self.phase = ExchangePhase::Sending;
+        vec![ExchangeEffect::Send]
+    }
+
+    fn discard_and_send(&mut self) -> Vec<ExchangeEffect> {
+        self.phase = ExchangePhase::Sending;
+        vec![ExchangeEffect::DiscardResponse, ExchangeEffect::Send]
+    }
+
+    /// Decides what follows a response.
+    fn judge(&mut self, facts: ResponseFacts) -> Vec<ExchangeEffect> {
+        match facts.overflow.filter(|overflow| self.request.may_act_on(*overflow)) {
+            // A shorter answer is tried before a shorter conversation, because it loses nothing.
+            Some(_) => {
+                self.phase = ExchangePhase::LoweringOutput(facts);
+                vec![ExchangeEffect::LowerOutput]
+            }
+            None => self.omit_or_relay(facts),
+        }
+    }
+
+    fn after_shortening(&mut self, facts: ResponseFacts, outcome: ShorteningOutcome) -> Vec<ExchangeEffect> {
+        let overflow = facts.overflow.unwrap_or_default();
+        let is_acceptable = match outcome {
+            ShorteningOutcome::Shorter => {
+                self.request.is_after_cut = overflow.is_truncation;
+                return self.discard_and_send();
+            }
+            ShorteningOutcome::NothingLeft => facts.is_for_client,
+            // A doubtful answer is better than none.
+            ShorteningOutcome::Failed(_) => overflow.is_usable,
+        };
+        if is_acceptable {
+            let mut effects = vec![ExchangeEffect::ReportDoubt];
+            effects.extend(self.omit_or_relay(facts));
+            return effects;
+        }
+        match outcome {
+            ShorteningOutcome::Failed(failure) => self.fail_at_upstream(failure),
+            _ => {
+                self.phase = ExchangePhase::Ended;
+                vec![ExchangeEffect::Fail(ExchangeFailure::TooLong)]
+            }
+        }
+    }
+
+    fn omit_or_relay(&mut self, facts: ResponseFacts) -> Vec<ExchangeEffect> {
+        if facts.is_refusal {
+            self.phase = ExchangePhase::OmittingPart(facts);
+            return vec![ExchangeEffect::OmitPart];
+        }
+        self.relay(facts)
+    }
+
+    fn relay(&mut self, facts: ResponseFacts) -> Vec<ExchangeEffect> {
+        self.phase = ExchangePhase::Relaying;
+        // The repetition fitted, so its count shows how this upstream counts.
+        let learns = self.request.is_after_cut && facts.is_whole_answer;
+        let learn = learns.then_some(ExchangeEffect::LearnCount);
+        learn.into_iter().chain([ExchangeEffect::Relay]).collect()
+    }
+
+    fn after_relay(&mut self, outcome: RelayOutcome) -> Vec<ExchangeEffect> {
+        match outcome {
+            RelayOutcome::HiddenCalls => self.send(),
+            RelayOutcome::Ready { lacks_path: true, .. } if !self.is_wire_fallback => {
+                // The upstream may only lack this wire's path. The first answer is kept: if the translated request
+                // fails, too, it was the better explanation.
+                self.is_wire_fallback = true;
+                self.phase = ExchangePhase::Preparing;
+                vec![ExchangeEffect::PrepareTranslated]
+            }
+            RelayOutcome::Ready { failure: Some(failure), .. } if self.has_next_for(failure) => {
+                self.ask_next(failure)
+            }
+            RelayOutcome::Ready { is_stream, .. } => {
+                self.phase = if is_stream { ExchangePhase::Answering } else { ExchangePhase::Ended };
+                vec![ExchangeEffect::NoteReachable(true), ExchangeEffect::Deliver]
+            }
+            RelayOutcome::Failed(failure) => self.fail_at_upstream(failure),
+        }
+    }
+
+    /// Repeats a request whose answer broke off, or gives the upstream up.
+    fn repeat_or_fail(&mut self, failure: UpstreamFailure, broke_off: bool) -> Vec<ExchangeEffect> {
+        let broken = BrokenAnswer {
+            broke_before: self.request.broken_answers,
+            ends_in_text: false,
+            can_continue: false,
+            // Another upstream answers sooner than a repetition at this one.
+            can_take_back: self.limits.upstreams == 1,
+        };
+        if !broke_off || broken.next(self.limits.retry.stream_attempts) == BrokenAnswerAction::GiveUp {
+            return self.fail_at_upstream(failure);
+        }
+        self.request.broken_answers += 1;
+        self.phase = ExchangePhase::Waiting;
+        vec![ExchangeEffect::Wait { ms: self.limits.retry.delay_ms(self.request.broken_answers, None) }]
+    }
+
+    /// Gives an upstream up, and asks the next one if it may do better.
+    fn fail_at_upstream(&mut self, failure: UpstreamFailure) -> Vec<ExchangeEffect> {
+        if self.is_wire_fallback {
+            self.phase = ExchangePhase::Ended;
+            return vec![ExchangeEffect::NoteReachable(true), ExchangeEffect::DeliverFirst];
+        }
+        if self.has_next_for(failure) {
+            return self.ask_next(failure);
+        }
+        self.phase = ExchangePhase::Ended;
+        // The newest failure is the answer if no other upstream does better.
+        vec![note_reachable(failure), ExchangeEffect::Fail(ExchangeFailure::Newest)]
+    }
+
+    fn has_next_for(&self, failure: UpstreamFailure) -> bool {
+        failure != UpstreamFailure::Final && self.upstream + 1 < self.limits.upstreams
+    }
+
+    fn ask_next(&mut self, failure: UpstreamFailure) -> Vec<ExchangeEffect> {
+        self.upstream += 1;
+        self.is_wire_fallback = false;
+        self.phase = ExchangePhase::Preparing;
+        vec![note_reachable(failure), ExchangeEffect::Prepare { upstream: self.upstream }]
+    }
+}
+
+/// Returns the note about an upstream after a failure. An upstream that answers with an error is there.
+fn note_reachable(failure: UpstreamFailure) -> ExchangeEffect {
+    ExchangeEffect::NoteReachable(failure != UpstreamFailure::Unreachable)
+}

@@ -1,0 +1,209 @@
+use super::*;
+use crate::attempt::MAX_LENGTH_RETRIES;
+
+fn exchange(upstreams: usize) -> Exchange {
+    Exchange::new(ExchangeLimits { upstreams, retry: RetryPolicy::default() })
+}
+
+/// Returns an exchange whose request is on its way.
+fn sent(upstreams: usize) -> Exchange {
+    let mut exchange = exchange(upstreams);
+    assert_eq!(exchange.handle(ExchangeInput::Begin), [ExchangeEffect::Prepare { upstream: 0 }]);
+    assert_eq!(exchange.handle(ExchangeInput::Prepared { can_shorten: true }), [ExchangeEffect::Send]);
+    exchange
+}
+
+/// Returns an exchange whose client receives an answer.
+fn answering() -> Exchange {
+    let mut exchange = sent(1);
+    exchange.handle(ExchangeInput::Responded(answer()));
+    exchange.handle(ExchangeInput::Relayed(RelayOutcome::stream()));
+    exchange
+}
+
+fn answer() -> ResponseFacts {
+    ResponseFacts { is_for_client: true, is_whole_answer: true, ..ResponseFacts::default() }
+}
+
+fn overflow() -> ResponseFacts {
+    let overflow = OverflowFacts { is_said: true, ..OverflowFacts::default() };
+    ResponseFacts { overflow: Some(overflow), is_refusal: true, is_for_client: true, is_whole_answer: false }
+}
+
+fn truncated() -> ResponseFacts {
+    let overflow = OverflowFacts { is_said: false, is_usable: true, is_truncation: true };
+    ResponseFacts { overflow: Some(overflow), ..answer() }
+}
+
+fn broken(asked_ms: Option<u64>) -> ExchangeInput {
+    ExchangeInput::StreamBroke(StreamBreak {
+        is_joinable: true,
+        ends_in_text: true,
+        is_blank: false,
+        asked_ms,
+        now_ms: 0,
+    })
+}
+
+#[test]
+fn an_answer_goes_to_the_client_as_it_came() {
+    let mut exchange = sent(1);
+    assert_eq!(exchange.handle(ExchangeInput::Responded(answer())), [ExchangeEffect::Relay]);
+    let outcome = RelayOutcome::Ready { is_stream: false, failure: None, lacks_path: false };
+    let effects = exchange.handle(ExchangeInput::Relayed(outcome));
+    assert_eq!(effects, [ExchangeEffect::NoteReachable(true), ExchangeEffect::Deliver]);
+    assert!(exchange.is_over());
+}
+
+#[test]
+fn a_refusal_for_length_is_answered_until_the_request_fits() {
+    let mut exchange = sent(1);
+    for _ in 0..MAX_LENGTH_RETRIES {
+        assert_eq!(exchange.handle(ExchangeInput::Responded(overflow())), [ExchangeEffect::LowerOutput]);
+        assert_eq!(exchange.handle(ExchangeInput::OutputLowered(false)), [ExchangeEffect::Shorten]);
+        let effects = exchange.handle(ExchangeInput::Shortened(ShorteningOutcome::Shorter));
+        assert_eq!(effects, [ExchangeEffect::DiscardResponse, ExchangeEffect::Send]);
+    }
+    assert!(!exchange.may_shorten());
+    // The refusal may have another cause than the length, so a refused part is looked for.
+    assert_eq!(exchange.handle(ExchangeInput::Responded(overflow())), [ExchangeEffect::OmitPart]);
+    assert_eq!(exchange.handle(ExchangeInput::PartOmitted(false)), [ExchangeEffect::Relay]);
+}
+
+#[test]
+fn a_suspected_truncation_costs_one_repetition_whose_count_is_learned() {
+    let mut exchange = sent(1);
+    assert_eq!(exchange.handle(ExchangeInput::Responded(truncated())), [ExchangeEffect::LowerOutput]);
+    assert_eq!(exchange.handle(ExchangeInput::OutputLowered(false)), [ExchangeEffect::Shorten]);
+    exchange.handle(ExchangeInput::Shortened(ShorteningOutcome::Shorter));
+    let effects = exchange.handle(ExchangeInput::Responded(truncated()));
+    assert_eq!(effects, [ExchangeEffect::LearnCount, ExchangeEffect::Relay]);
+}
+
+#[test]
+fn a_doubtful_answer_is_better_than_none() {
+    for outcome in [ShorteningOutcome::NothingLeft, ShorteningOutcome::Failed(UpstreamFailure::Final)] {
+        let mut exchange = sent(1);
+        exchange.handle(ExchangeInput::Responded(truncated()));
+        exchange.handle(ExchangeInput::OutputLowered(false));
+        let effects = exchange.handle(ExchangeInput::Shortened(outcome));
+        assert_eq!(effects, [ExchangeEffect::ReportDoubt, ExchangeEffect::Relay]);
+    }
+}
+
+#[test]
+fn the_next_upstream_is_asked_only_where_it_may_do_better() {
+    for (failure, expected) in [
+        (
+            UpstreamFailure::Unreachable,
+            vec![ExchangeEffect::NoteReachable(false), ExchangeEffect::Prepare { upstream: 1 }],
+        ),
+        (
+            UpstreamFailure::Temporary,
+            vec![ExchangeEffect::NoteReachable(true), ExchangeEffect::Prepare { upstream: 1 }],
+        ),
+        (
+            UpstreamFailure::Final,
+            vec![ExchangeEffect::NoteReachable(true), ExchangeEffect::Fail(ExchangeFailure::Newest)],
+        ),
+    ] {
+        let mut exchange = sent(2);
+        let input = ExchangeInput::NoResponse { failure, broke_off: false };
+        assert_eq!(exchange.handle(input), expected, "{failure:?}");
+    }
+}
+
+#[test]
+fn an_answer_that_breaks_off_at_once_is_asked_for_again_at_the_only_upstream() {
+    let mut exchange = sent(1);
+    let input = ExchangeInput::NoResponse { failure: UpstreamFailure::Temporary, broke_off: true };
+    for ms in [1_000, 2_000, 4_000, 8_000, 16_000] {
+        assert_eq!(exchange.handle(input), [ExchangeEffect::Wait { ms }]);
+        assert_eq!(exchange.handle(ExchangeInput::WaitOver), [ExchangeEffect::Send]);
+    }
+    assert_eq!(exchange.handle(input).last(), Some(&ExchangeEffect::Fail(ExchangeFailure::Newest)));
+    assert_eq!(sent(2).handle(input).last(), Some(&ExchangeEffect::Prepare { upstream: 1 }));
+}
+
+#[test]
+fn an_upstream_without_the_path_gets_the_request_translated_once() {
+    let lacks = RelayOutcome::Ready { is_stream: false, failure: None, lacks_path: true };
+    let mut exchange = sent(1);
+    exchange.handle(ExchangeInput::Responded(answer()));
+    assert_eq!(exchange.handle(ExchangeInput::Relayed(lacks)), [ExchangeEffect::PrepareTranslated]);
+    exchange.handle(ExchangeInput::Prepared { can_shorten: true });
+    let failed = ExchangeInput::NoResponse { failure: UpstreamFailure::Unreachable, broke_off: false };
+    assert_eq!(exchange.handle(failed).last(), Some(&ExchangeEffect::DeliverFirst));
+    assert!(exchange.is_over());
+}
+
+#[test]
+fn a_broken_answer_goes_on_once_the_outage_is_over() {
+    let mut exchange = answering();
+    let effects = exchange.handle(broken(Some(7_000)));
+    assert_eq!(effects, [ExchangeEffect::LeaveStream, ExchangeEffect::Wait { ms: 7_000 }]);
+    assert_eq!(exchange.handle(ExchangeInput::WaitOver), [ExchangeEffect::AskForRest]);
+    let outage = |now_ms| ExchangeInput::Continued(ContinuationOutcome::Outage { asked_ms: None, now_ms });
+    assert_eq!(exchange.handle(outage(8_000)), [ExchangeEffect::Wait { ms: 2_000 }]);
+    exchange.handle(ExchangeInput::WaitOver);
+    let started = ExchangeInput::Continued(ContinuationOutcome::Started { is_from_own_end: false });
+    let effects = exchange.handle(started);
+    assert_eq!(effects, [ExchangeEffect::GoOn { is_restart: false, is_last: false }]);
+    exchange.handle(broken(None));
+    exchange.handle(ExchangeInput::WaitOver);
+    // The patience is 30 minutes.
+    assert_eq!(exchange.handle(outage(30 * 60_000)), [ExchangeEffect::BreakOff]);
+}
+
+#[test]
+fn an_outage_after_a_stop_is_waited_out_and_one_between_two_steps_is_an_error() {
+    for (input, expected) in [
+        (ExchangeInput::WindowFilled, ExchangeEffect::Wait { ms: 1_000 }),
+        (ExchangeInput::HiddenCallsMade, ExchangeEffect::BreakOff),
+    ] {
+        let mut exchange = answering();
+        exchange.handle(input);
+        exchange.handle(ExchangeInput::RoomMadeForRest(true));
+        let outage = ContinuationOutcome::Outage { asked_ms: None, now_ms: 5_000_000 };
+        assert_eq!(exchange.handle(ExchangeInput::Continued(outage)), [expected], "{input:?}");
+    }
+}
+
+#[test]
+fn a_refused_rest_gets_shorter_and_ends_for_its_length_at_last() {
+    let mut exchange = answering();
+    let effects = exchange.handle(ExchangeInput::WindowFilled);
+    assert_eq!(effects, [ExchangeEffect::LeaveStream, ExchangeEffect::MakeRoomForRest { refusals: 0 }]);
+    let too_long = ExchangeInput::Continued(ContinuationOutcome::TooLong);
+    for refusals in 1..=MAX_LENGTH_RETRIES {
+        exchange.handle(ExchangeInput::RoomMadeForRest(true));
+        let effects = exchange.handle(too_long);
+        assert_eq!(effects, [ExchangeEffect::NoteRefusal, ExchangeEffect::MakeRoomForRest { refusals }]);
+    }
+    exchange.handle(ExchangeInput::RoomMadeForRest(true));
+    assert_eq!(exchange.handle(too_long), [ExchangeEffect::EndForWindow]);
+    assert!(exchange.is_window_exhausted());
+}
+
+#[test]
+fn an_answer_is_compacted_three_times_and_continued_from_its_own_end_twelve_times() {
+    for (is_from_own_end, most) in [(false, 3), (true, 12)] {
+        let mut exchange = answering();
+        for restart in 1..=most {
+            exchange.handle(ExchangeInput::WindowFilled);
+            exchange.handle(ExchangeInput::RoomMadeForRest(true));
+            let started = ContinuationOutcome::Started { is_from_own_end };
+            let effects = exchange.handle(ExchangeInput::Continued(started));
+            let is_last = restart == most;
+            assert_eq!(effects, [ExchangeEffect::GoOn { is_restart: true, is_last }], "{restart}");
+        }
+    }
+}
+
+#[test]
+fn an_input_of_another_phase_changes_nothing() {
+    let mut exchange = sent(1);
+    assert_eq!(exchange.handle(ExchangeInput::WaitOver), []);
+    assert_eq!(exchange.handle(ExchangeInput::Continued(ContinuationOutcome::Failed)), []);
+    assert_eq!(exchange.handle(ExchangeInput::Responded(answer())), [ExchangeEffect::Relay]);
+}

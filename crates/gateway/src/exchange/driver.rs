@@ -1,0 +1,455 @@
+//! The driver of an exchange: it performs the effects of the state machine until the client's answer begins.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use longhaul_core::exchange::{
+    Exchange, ExchangeEffect, ExchangeFailure, ExchangeInput, ExchangeLimits, OverflowFacts, RelayOutcome,
+    ResponseFacts, ShorteningOutcome, UpstreamFailure,
+};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
+use longhaul_wire::overflow::SuspectedOverflow;
+use tokio::time::sleep;
+
+use super::attempts::{AttemptOutcome, FailedAttempt};
+use super::prepare::OutboundRequest;
+use super::translate::fault_of;
+use super::upstream_response::{OverflowResponse, RelayDecision, UpstreamResponse};
+use super::usage_totals::UsageTotals;
+use super::{ProxiedRequest, UpstreamAttempt, UpstreamDisposition, no_upstream};
+use crate::upstream::{DialectSupport, UpstreamTarget};
+
+/// The performer of one exchange's effects.
+///
+/// The exchange decides on facts. The driver keeps what the facts are about: the attempt, the response, the newest
+/// failure.
+pub(super) struct ExchangeDriver {
+    request: Arc<ProxiedRequest>,
+    exchange: Exchange,
+    targets: Vec<Arc<UpstreamTarget>>,
+    totals: Arc<UsageTotals>,
+    /// The index of the upstream that is asked now.
+    upstream: usize,
+    /// The request with its tools in the form for the present upstream.
+    adapted: Option<Arc<ProxiedRequest>>,
+    attempt: Option<UpstreamAttempt>,
+    /// Set if the present attempt uses the client's wire at an upstream that may lack its path.
+    may_lack_path: bool,
+    outbound: OutboundRequest,
+    received: Option<AttemptOutcome>,
+    /// The sign of an overlong request in the response.
+    overflow: Option<OverflowResponse>,
+    /// The shorter request that replaces a discarded one.
+    shorter: Option<OutboundRequest>,
+    /// The response for the client.
+    relayed: Option<UpstreamDisposition>,
+    /// The response on the client's wire, before the request was translated.
+    first: Option<UpstreamDisposition>,
+    failure: Option<GatewayError>,
+}
+
+/// The outcome of an effect.
+enum EffectOutcome {
+    /// The exchange is told of nothing.
+    Done,
+    Input(ExchangeInput),
+    /// The client gets this.
+    Answer(Box<Result<UpstreamDisposition, GatewayError>>),
+}
+
+impl EffectOutcome {
+    fn answer(answer: Result<UpstreamDisposition, GatewayError>) -> Self {
+        Self::Answer(Box::new(answer))
+    }
+}
+
+impl ExchangeDriver {
+    pub(super) fn new(request: Arc<ProxiedRequest>) -> Self {
+        let targets = request.ordered_targets();
+        let limits = ExchangeLimits { upstreams: targets.len(), retry: request.inner.config.retry };
+        Self {
+            request,
+            exchange: Exchange::new(limits),
+            targets,
+            totals: Arc::default(),
+            upstream: 0,
+            adapted: None,
+            attempt: None,
+            may_lack_path: false,
+            outbound: OutboundRequest::default(),
+            received: None,
+            overflow: None,
+            shorter: None,
+            relayed: None,
+            first: None,
+            failure: None,
+        }
+    }
+
+    /// Performs the effects of the exchange until the client has an answer, or the beginning of one.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if no upstream gives an answer.
+    pub(super) async fn run(mut self) -> Result<UpstreamDisposition, GatewayError> {
+        let mut effects = VecDeque::from(self.exchange.handle(ExchangeInput::Begin));
+        while let Some(effect) = effects.pop_front() {
+            // Boxed: the future is large, and every caller of this one would hold it.
+            match Box::pin(self.perform(effect)).await? {
+                EffectOutcome::Done => {}
+                EffectOutcome::Input(input) => effects.extend(self.exchange.handle(input)),
+                EffectOutcome::Answer(answer) => return *answer,
+            }
+        }
+        Err(incomplete())
+    }
+
+    /// Performs one effect.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if the effect does not belong to the present state, which is a fault of the gateway.
+    async fn perform(&mut self, effect: ExchangeEffect) -> Result<EffectOutcome, GatewayError> {
+        let input = match effect {
+            ExchangeEffect::Prepare { upstream } => self.prepare_for(upstream).await,
+            ExchangeEffect::PrepareTranslated => self.prepare_translated().await,
+            ExchangeEffect::Send => self.send().await?,
+            ExchangeEffect::Wait { ms } => self.wait(ms).await,
+            ExchangeEffect::LowerOutput => ExchangeInput::OutputLowered(self.lower_output()?),
+            ExchangeEffect::Shorten => ExchangeInput::Shortened(self.shorten().await?),
+            ExchangeEffect::OmitPart => ExchangeInput::PartOmitted(self.omit_part()?),
+            ExchangeEffect::Relay => ExchangeInput::Relayed(self.relay().await?),
+            ExchangeEffect::DiscardResponse => return self.discard_response(),
+            ExchangeEffect::ReportDoubt => return self.report_doubt(),
+            ExchangeEffect::LearnCount => return self.learn_count(),
+            ExchangeEffect::NoteReachable(is_reachable) => {
+                self.target()?.server.set_reachable(is_reachable);
+                return Ok(EffectOutcome::Done);
+            }
+            ExchangeEffect::Deliver => {
+                let relayed = self.relayed.take().ok_or_else(incomplete)?;
+                return Ok(EffectOutcome::answer(self.readable(Ok(relayed))?));
+            }
+            ExchangeEffect::DeliverFirst => {
+                let first = self.first.take().ok_or_else(incomplete)?;
+                // Not only the path is at fault, so the verdict about the wire is withdrawn.
+                self.target()?.does_not_speak(self.request.wire.dialect(), false);
+                return Ok(EffectOutcome::answer(self.readable(Ok(first))?));
+            }
+            ExchangeEffect::Fail(reason) => return self.fail(reason),
+            // These belong to the second half, which the answer's flow performs.
+            _ => return Err(incomplete()),
+        };
+        Ok(EffectOutcome::Input(input))
+    }
+
+    fn target(&self) -> Result<&Arc<UpstreamTarget>, GatewayError> {
+        self.targets.get(self.upstream).ok_or_else(no_upstream)
+    }
+
+    fn attempt(&mut self) -> Result<&mut UpstreamAttempt, GatewayError> {
+        self.attempt.as_mut().ok_or_else(incomplete)
+    }
+
+    /// Returns the response with errors that a client can read.
+    fn readable(
+        &self,
+        opened: Result<UpstreamDisposition, GatewayError>,
+    ) -> Result<Result<UpstreamDisposition, GatewayError>, GatewayError> {
+        Ok(self.request.readable(self.target()?, opened))
+    }
+
+    /// Prepares the request for an upstream, the first one or the next after a failure.
+    async fn prepare_for(&mut self, upstream: usize) -> ExchangeInput {
+        if upstream != self.upstream {
+            if let (Some(failed), Some(next)) = (self.targets.get(self.upstream), self.targets.get(upstream))
+            {
+                let (failed, next) = (&failed.server.upstream.name, &next.server.upstream.name);
+                tracing::warn!(
+                    upstream = failed,
+                    next,
+                    why = self.newest_failure(),
+                    "the next upstream is asked"
+                );
+            }
+            self.totals.try_elsewhere();
+        }
+        (self.upstream, self.adapted, self.relayed) = (upstream, None, None);
+        let prepared = self.prepare().await;
+        self.prepared(prepared)
+    }
+
+    /// Prepares the request for the present upstream in another wire, because it may lack the path of the client's.
+    async fn prepare_translated(&mut self) -> ExchangeInput {
+        self.first = self.relayed.take();
+        if let Some(target) = self.targets.get(self.upstream) {
+            tracing::info!(
+                upstream = target.server.upstream.name,
+                wire = self.request.wire.dialect().as_str(),
+                "the upstream has no path for this wire, and gets the request translated"
+            );
+            // Noted before the attempt, which then translates.
+            target.does_not_speak(self.request.wire.dialect(), true);
+        }
+        self.totals.try_elsewhere();
+        let prepared = self.prepare().await;
+        self.prepared(prepared)
+    }
+
+    fn prepared(&mut self, prepared: Result<bool, GatewayError>) -> ExchangeInput {
+        match prepared {
+            Ok(can_shorten) => ExchangeInput::Prepared { can_shorten },
+            Err(fault) => ExchangeInput::NotPrepared(self.note_failure(fault)),
+        }
+    }
+
+    /// Creates the attempt at the present upstream, and makes the request fit. Returns whether the conversation may be
+    /// shortened.
+    async fn prepare(&mut self) -> Result<bool, GatewayError> {
+        let target = Arc::clone(self.target()?);
+        let adapted = match self.adapted.take() {
+            Some(adapted) => adapted,
+            // The form of the tools depends on the upstream, so each upstream gets its own copy of the request.
+            None => {
+                let listed = Arc::clone(&self.request).with_input_tools_listed(&target)?;
+                listed.with_tools_deferred(&target).await
+            }
+        };
+        self.adapted = Some(Arc::clone(&adapted));
+        let is_sure = target.speaks(self.request.wire.dialect()) == DialectSupport::Yes;
+        let mut attempt = UpstreamAttempt::find(adapted, target, Arc::clone(&self.totals)).await;
+        self.may_lack_path = !is_sure && !attempt.request.needs_translation();
+        self.outbound = attempt.prepare().await?;
+        let can_shorten = attempt.memo().conversation.is_some();
+        self.attempt = Some(attempt);
+        Ok(can_shorten)
+    }
+
+    async fn send(&mut self) -> Result<ExchangeInput, GatewayError> {
+        let may_shorten = self.exchange.may_shorten();
+        let attempt = self.attempt.as_mut().ok_or_else(incomplete)?;
+        let received = attempt.attempt(&self.outbound, may_shorten).await;
+        // A plain answer goes to the client at once. Every other outcome is judged by the conversation.
+        let is_plain = received.as_ref().is_ok_and(|received| attempt.request.is_plain_answer(received));
+        if !is_plain && let Some(read) = attempt.adopt_reading().await {
+            self.outbound = read;
+            // Only now is it known whether the conversation can be shortened.
+            let can_shorten = attempt.memo().conversation.is_some();
+            self.exchange.handle(ExchangeInput::Read { can_shorten });
+        }
+        let received = match received {
+            Ok(received) => received,
+            Err(FailedAttempt { fault, broke_off }) => {
+                let failure = self.note_failure(fault);
+                return Ok(ExchangeInput::NoResponse { failure, broke_off });
+            }
+        };
+        self.overflow = attempt.review().too_long_by(&received, &self.outbound);
+        let facts = ResponseFacts {
+            overflow: self.overflow.as_ref().map(OverflowResponse::facts),
+            is_refusal: received.is_refusal(),
+            is_for_client: received.is_for_client(),
+            is_whole_answer: received.answer().is_some(),
+        };
+        self.received = Some(received);
+        Ok(ExchangeInput::Responded(facts))
+    }
+
+    async fn wait(&mut self, ms: u64) -> ExchangeInput {
+        tracing::warn!(
+            upstream = self.targets.get(self.upstream).map(|target| &target.server.upstream.name),
+            wait_ms = ms,
+            "an answer broke off before its first word and is asked for again: {}",
+            self.newest_failure()
+        );
+        sleep(Duration::from_millis(ms)).await;
+        ExchangeInput::WaitOver
+    }
+
+    /// Returns whether the request fits with a lower output limit, which is then used.
+    fn lower_output(&mut self) -> Result<bool, GatewayError> {
+        let overflow = self.overflow.as_ref().ok_or_else(incomplete)?;
+        let attempt = self.attempt.as_mut().ok_or_else(incomplete)?;
+        Ok(attempt.asks_for_less_after(overflow, &self.outbound))
+    }
+
+    async fn shorten(&mut self) -> Result<ShorteningOutcome, GatewayError> {
+        let overflow = self.overflow.as_ref().ok_or_else(incomplete)?;
+        let attempt = self.attempt.as_mut().ok_or_else(incomplete)?;
+        match attempt.shortened_after(overflow, &self.outbound).await {
+            Ok(Some(shorter)) => {
+                self.shorter = Some(shorter);
+                Ok(ShorteningOutcome::Shorter)
+            }
+            Ok(None) => Ok(ShorteningOutcome::NothingLeft),
+            Err(fault) => {
+                // A response is not shared between threads, so it is borrowed only behind the wait.
+                let received = self.received.as_ref().ok_or_else(incomplete)?;
+                // The text of an answer is no explanation of a refusal.
+                let said = attempt.words_of(received).filter(|_| received.answer().is_none());
+                let fault = attempt.review().refused_too(fault, &self.outbound, said.as_deref());
+                Ok(ShorteningOutcome::Failed(self.note_failure(fault)))
+            }
+        }
+    }
+
+    fn omit_part(&mut self) -> Result<bool, GatewayError> {
+        let received = self.received.as_ref().ok_or_else(incomplete)?;
+        Ok(self.attempt.as_mut().ok_or_else(incomplete)?.leaves_out_refused(received))
+    }
+
+    fn discard_response(&mut self) -> Result<EffectOutcome, GatewayError> {
+        if let Some(received) = self.received.take() {
+            self.attempt.as_ref().ok_or_else(incomplete)?.bill_unused(&received, &self.outbound);
+        }
+        if let Some(shorter) = self.shorter.take() {
+            self.outbound = shorter;
+        }
+        Ok(EffectOutcome::Done)
+    }
+
+    fn report_doubt(&mut self) -> Result<EffectOutcome, GatewayError> {
+        if let Some(suspicion) = self.overflow.as_ref().and_then(|overflow| overflow.suspicion) {
+            self.attempt.as_ref().ok_or_else(incomplete)?.review().tell_doubt(suspicion, &mut self.outbound);
+        }
+        Ok(EffectOutcome::Done)
+    }
+
+    fn learn_count(&mut self) -> Result<EffectOutcome, GatewayError> {
+        if let Some(seen) = self.received.as_ref().and_then(AttemptOutcome::answer) {
+            self.attempt.as_ref().ok_or_else(incomplete)?.review().learn_to_count(&seen, &self.outbound);
+        }
+        Ok(EffectOutcome::Done)
+    }
+
+    /// Takes the response for the client. A stream is ready with its first bytes.
+    async fn relay(&mut self) -> Result<RelayOutcome, GatewayError> {
+        let received = self.received.take().ok_or_else(incomplete)?;
+        let attempt = self.attempt.take().ok_or_else(incomplete)?;
+        let outbound = std::mem::take(&mut self.outbound);
+        let is_whole = !received.is_stream();
+        // The flow of an answer goes on with its own copy, because it outlives the driver.
+        let mut answering = self.exchange.clone();
+        answering.handle(ExchangeInput::Relayed(RelayOutcome::stream()));
+        let opened = match received {
+            AttemptOutcome::Native(UpstreamResponse::Stream(opening), _) => {
+                attempt.relay_stream(opening, outbound, answering).await
+            }
+            AttemptOutcome::Native(UpstreamResponse::Whole(whole), _) => {
+                let usage = whole.seen.as_ref().and_then(|seen| seen.usage.clone());
+                match attempt.hand_over(whole, &outbound).await {
+                    Ok(RelayDecision::Again(next)) => {
+                        (self.outbound, self.attempt) = (*next, Some(attempt));
+                        return Ok(RelayOutcome::HiddenCalls);
+                    }
+                    Ok(RelayDecision::On(disposition)) => {
+                        if attempt.late_reading.is_some() {
+                            attempt.record_after_reading(usage);
+                        }
+                        Ok(disposition)
+                    }
+                    Err(fault) => Err(fault),
+                }
+            }
+            AttemptOutcome::Translated(start, report) => {
+                attempt.encoded(start, outbound, &report, answering).await
+            }
+            AttemptOutcome::Refused(error, _) => {
+                self.totals.failed(&error, outbound.input);
+                Err(fault_of(&error))
+            }
+        };
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(fault) => return Ok(RelayOutcome::Failed(self.note_failure(fault))),
+        };
+        let outcome = RelayOutcome::Ready {
+            is_stream: !is_whole && !matches!(opened, UpstreamDisposition::Whole(..)),
+            failure: failure_of(&opened),
+            lacks_path: self.may_lack_path && has_no_path(&opened),
+        };
+        self.relayed = Some(opened);
+        Ok(outcome)
+    }
+
+    fn fail(&mut self, reason: ExchangeFailure) -> Result<EffectOutcome, GatewayError> {
+        let fault = match reason {
+            ExchangeFailure::NoUpstream => return Err(no_upstream()),
+            ExchangeFailure::TooLong => {
+                let received = self.received.take().ok_or_else(incomplete)?;
+                let attempt = self.attempt()?;
+                let said = attempt.words_of(&received);
+                let outbound = &self.outbound;
+                self.attempt.as_ref().ok_or_else(incomplete)?.review().too_long(outbound, said.as_deref())
+            }
+            // `Newest`, and whatever is added later.
+            _ => self.failure.take().ok_or_else(incomplete)?,
+        };
+        Ok(EffectOutcome::answer(self.readable(Err(fault))?))
+    }
+
+    /// Keeps a failure, and returns its kind.
+    fn note_failure(&mut self, fault: GatewayError) -> UpstreamFailure {
+        let kind = kind_of_fault(&fault);
+        self.failure = Some(fault);
+        kind
+    }
+
+    /// Returns the reason why the newest upstream gave no answer, for the log.
+    fn newest_failure(&self) -> String {
+        match (&self.relayed, &self.failure) {
+            (Some(UpstreamDisposition::Whole(status, ..)), _) => status.to_string(),
+            (Some(UpstreamDisposition::Failed(fault, ..)), _) | (_, Some(fault)) => fault.message.clone(),
+            (Some(UpstreamDisposition::Stream(..)) | None, None) => String::new(),
+        }
+    }
+}
+
+impl OverflowResponse {
+    /// Returns the facts for the exchange.
+    fn facts(&self) -> OverflowFacts {
+        OverflowFacts {
+            is_said: self.is_said,
+            is_usable: self.is_usable,
+            is_truncation: matches!(self.suspicion, Some(SuspectedOverflow::SilentlyTruncated { .. })),
+        }
+    }
+}
+
+/// Returns the error of an exchange whose driver and state disagree.
+fn incomplete() -> GatewayError {
+    GatewayError::new(GatewayErrorKind::Internal, "the exchange has ended without an answer")
+}
+
+/// Returns whether the answer says that the upstream has no such path.
+fn has_no_path(opened: &UpstreamDisposition) -> bool {
+    match opened {
+        UpstreamDisposition::Whole(status, ..) => matches!(
+            *status,
+            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
+        ),
+        UpstreamDisposition::Stream(..) | UpstreamDisposition::Failed(..) => false,
+    }
+}
+
+/// Returns the failure that a response reports, if it is no answer.
+fn failure_of(opened: &UpstreamDisposition) -> Option<UpstreamFailure> {
+    match opened {
+        UpstreamDisposition::Whole(status, ..) => {
+            let is_passing = status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS;
+            is_passing.then_some(UpstreamFailure::Temporary)
+        }
+        UpstreamDisposition::Stream(..) => None,
+        UpstreamDisposition::Failed(fault, ..) => Some(kind_of_fault(fault)),
+    }
+}
+
+fn kind_of_fault(fault: &GatewayError) -> UpstreamFailure {
+    match fault.kind {
+        GatewayErrorKind::Unreachable => UpstreamFailure::Unreachable,
+        GatewayErrorKind::Timeout | GatewayErrorKind::RateLimit | GatewayErrorKind::Upstream => {
+            UpstreamFailure::Temporary
+        }
+        _ => UpstreamFailure::Final,
+    }
+}
