@@ -158,7 +158,7 @@ served("asking tells that the message was removed while nobody listened", talkin
   const fetch: typeof globalThis.fetch = async (input, init) => {
     if (String(input).includes("/events") && (connections += 1) > 1) await back.opened;
     const response = await globalThis.fetch(input, init);
-    if (init?.method === "POST") setTimeout(sent.open, 100);
+    if (init?.method === "POST") setTimeout(sent.open, 1_000);
     return response;
   };
   const asking = assert.rejects(

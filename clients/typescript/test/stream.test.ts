@@ -27,7 +27,7 @@ function body({ texts, then = "end" }: Connection, signal: AbortSignal | null | 
   });
 }
 
-function streaming(answer: (request: Request, number: number) => Connection | Response) {
+function streaming(answer: (request: Request, number: number) => Connection | Response, heartbeatTimeoutMs = 300) {
   const asked: Request[] = [];
   const fetch: typeof globalThis.fetch = async (input, init) => {
     init?.signal?.throwIfAborted();
@@ -36,7 +36,7 @@ function streaming(answer: (request: Request, number: number) => Connection | Re
     const given = answer(request, asked.length);
     return given instanceof Response ? given : new Response(body(given, init?.signal), { headers: { "content-type": "text/event-stream" } });
   };
-  const stream = { baseMs: 1, maxMs: 2, heartbeatTimeoutMs: 300 };
+  const stream = { baseMs: 1, maxMs: 2, heartbeatTimeoutMs };
   const client = new Longhaul({ baseUrl: "http://box.lan", fetch, retry: { baseMs: 1, maxMs: 2 }, stream });
   return { client, asked };
 }
@@ -133,13 +133,13 @@ test("a stream that falls silent is opened again, one that beats is not", async 
   const beats = streaming(() => {
     const body = new ReadableStream<Uint8Array>({
       async pull(controller) {
-        await new Promise((resolve) => setTimeout(resolve, 75));
+        await new Promise((resolve) => setTimeout(resolve, 400));
         beat += 1;
-        controller.enqueue(utf8.encode(beat < 6 ? ":\n\n" : frame(last(1), 1)));
+        controller.enqueue(utf8.encode(beat < 7 ? ":\n\n" : frame(last(1), 1)));
       },
     });
     return new Response(body, { headers: { "content-type": "text/event-stream" } });
-  });
+  }, 2_000);
   await take(beats.client.events("s", { after: 0 }), (event) => event.seq === 1);
   assert.equal(beats.asked.length, 1);
 });

@@ -12,7 +12,7 @@ import { pause } from "../src/pause.js";
 import { Model, type Script } from "./model.js";
 
 /** How long anything may take before a test fails. */
-export const PATIENCE_MS = 15_000;
+export const PATIENCE_MS = 30_000;
 
 const BINARY = process.env["LONGHAUL_BIN"];
 const IS_REQUIRED = process.env["LONGHAUL_REQUIRE_CLIENT"] === "1";

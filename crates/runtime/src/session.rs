@@ -256,6 +256,12 @@ impl Session {
         self.request(|reply| SessionCommand::Cancel { reply }).await
     }
 
+    /// Returns whether the driver is busy with a long computation, so that readers get a snapshot.
+    #[cfg(test)]
+    pub(crate) fn is_computing(&self) -> bool {
+        self.shared.snapshot().is_some()
+    }
+
     /// Returns the announcements from now on.
     pub fn watch(&self) -> EventReceiver {
         self.subscribe().announcements

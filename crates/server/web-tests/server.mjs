@@ -1,6 +1,6 @@
 // The real binary on a data folder of its own, with the model of these tests behind it.
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, mkdirSync, readFileSync, writeFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, mkdirSync, readdirSync, readFileSync, writeFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -50,6 +50,9 @@ export async function startServer(binary, { modelUrl, config = '', window = 32_0
     server.child.once('exit', resolve);
     server.child.kill(signal);
   });
+  /** Whether that text is on the disk: a kill would leave it there. */
+  server.hasStored = (text) => readdirSync(join(home, 'data', 'longhaul'), { withFileTypes: true })
+    .some((each) => each.isFile() && readFileSync(join(home, 'data', 'longhaul', each.name)).includes(text));
   server.restart = async () => start(new URL(server.base).host);
   server.remove = async () => { await server.end('SIGKILL'); rmSync(home, { recursive: true, force: true }); };
   server.api = async (method, path, body, headers = {}) => {

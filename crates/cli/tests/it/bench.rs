@@ -37,6 +37,13 @@ impl Bench {
         self.folder.path().join("data")
     }
 
+    /// Whether a file of the data folder has this word: a reader is not shown what an answer has so far.
+    pub(crate) fn has_stored(&self, word: &str) -> bool {
+        let files = std::fs::read_dir(self.data()).into_iter().flatten().flatten();
+        let mut contents = files.filter_map(|file| std::fs::read(file.path()).ok());
+        contents.any(|content| content.windows(word.len()).any(|seen| seen == word.as_bytes()))
+    }
+
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.work().join(name);
         std::fs::write(&path, text).unwrap();
@@ -107,12 +114,12 @@ pub(crate) fn signal(child: &Child, name: &str) {
     assert!(sent.unwrap().success());
 }
 
-/// Waits until `is_so`, for at most ten seconds.
+/// Waits until `is_so`, for at most half a minute.
 #[track_caller]
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();
     while !is_so() {
-        assert!(begun.elapsed().as_secs() < 10, "waited in vain: {what}");
+        assert!(begun.elapsed().as_secs() < 30, "waited in vain: {what}");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }

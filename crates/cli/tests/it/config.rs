@@ -132,10 +132,10 @@ fn the_data_folder_is_private_and_belongs_to_one_process() {
 #[test]
 fn a_run_that_was_killed_is_put_right_and_goes_on() {
     let bench = Bench::new();
-    let fake = Fake::start([Say::Stall("The first half "), Say::Text("The second half.")]);
+    let fake =
+        Fake::start([Say::Stall("The first half ends with kingfishers "), Say::Text("The second half.")]);
     let mut first = bench.with(&fake, &["run", "tell me"]).spawn().unwrap();
-    until("the first one runs", || !fake.asked().is_empty());
-    std::thread::sleep(std::time::Duration::from_millis(600));
+    until("its first half is kept", || bench.has_stored("kingfishers"));
     first.kill().unwrap();
     first.wait().unwrap();
     assert!(bench.run(&["sessions", "list"]).exits(0).out.contains("interrupted"));

@@ -10,9 +10,10 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use axum::routing::{get, post};
-use futures_util::StreamExt as _;
+use futures_util::{Stream, StreamExt as _, stream};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 
 /// One answer.
 pub(crate) enum Say {
@@ -22,6 +23,10 @@ pub(crate) enum Say {
     Think(&'static str, &'static str),
     /// Text, streamed a word every 30 ms.
     Slow(&'static str),
+    /// The same, but the last word comes only after [`Fake::go_on`].
+    Held(&'static str),
+    /// A word again and again every 30 ms, until [`Fake::go_on`].
+    Flowing(&'static str),
     /// A tool call, streamed.
     Call(&'static str, Value),
     /// Text that ends at the length limit.
@@ -34,10 +39,14 @@ pub(crate) enum Say {
     Refuse(u16, &'static str),
 }
 
+/// An event of a stream.
+type Piece = Result<Bytes, Infallible>;
+
 struct Shared {
     says: Mutex<VecDeque<Say>>,
     asked: Mutex<Vec<Value>>,
     authorisations: Mutex<Vec<String>>,
+    goes_on: watch::Sender<bool>,
 }
 
 /// The server; it ends with this value.
@@ -54,6 +63,7 @@ impl Fake {
             says: Mutex::new(says.into_iter().collect()),
             asked: Mutex::default(),
             authorisations: Mutex::default(),
+            goes_on: watch::Sender::new(false),
         });
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -84,6 +94,11 @@ impl Fake {
         self.shared.says.lock().unwrap().push_back(more);
     }
 
+    /// Lets what is held come to its end.
+    pub(crate) fn go_on(&self) {
+        self.shared.goes_on.send_replace(true);
+    }
+
     /// The requests so far.
     pub(crate) fn asked(&self) -> Vec<Value> {
         self.shared.asked.lock().unwrap().clone()
@@ -106,29 +121,36 @@ async fn complete(
     let say = shared.says.lock().unwrap().pop_front().unwrap_or(Say::Text("That was all."));
     let tokens = body.len() / 4;
     match say {
-        Say::Text(text) => stream(&words(text), Some(("stop", tokens))),
+        Say::Text(text) => streamed(&words(text), Some(("stop", tokens))),
         Say::Think(reasoning, text) => {
             let mut deltas = vec![json!({ "reasoning_content": reasoning })];
             deltas.extend(words(text));
-            stream(&deltas, Some(("stop", tokens)))
+            streamed(&deltas, Some(("stop", tokens)))
         }
-        Say::Slow(text) => {
-            let whole = stream(&words(text), Some(("stop", tokens)));
-            let (head, body) = whole.into_parts();
-            let paced = body.into_data_stream().then(async |piece| {
-                tokio::time::sleep(Duration::from_millis(30)).await;
-                piece
-            });
-            Response::from_parts(head, Body::from_stream(paced))
+        Say::Slow(text) => answer(paced(stream::iter(pieces(&words(text), Some(("stop", tokens)))))),
+        Say::Held(text) => {
+            let mut first = words(text);
+            let last = pieces(&first.split_off(first.len() - 1), Some(("stop", tokens)));
+            let mut goes_on = shared.goes_on.subscribe();
+            let held = stream::once(async move { goes_on.wait_for(|goes_on| *goes_on).await.map(drop) });
+            let first = stream::iter(pieces(&first, None));
+            answer(paced(first).chain(held.flat_map(move |_| stream::iter(last.clone()))))
         }
-        Say::Cut(text) => stream(&words(text), Some(("length", tokens))),
-        Say::Withheld(text) => stream(&words(text), Some(("content_filter", tokens))),
-        Say::Stall(text) => stream(&words(text), None),
+        Say::Flowing(word) => {
+            let mut goes_on = shared.goes_on.subscribe();
+            let told = async move { goes_on.wait_for(|goes_on| *goes_on).await.map(drop) };
+            let again = stream::iter(pieces(&words(word), None)).cycle();
+            let end = stream::iter(pieces(&[], Some(("stop", tokens))));
+            answer(paced(again).take_until(told).chain(end))
+        }
+        Say::Cut(text) => streamed(&words(text), Some(("length", tokens))),
+        Say::Withheld(text) => streamed(&words(text), Some(("content_filter", tokens))),
+        Say::Stall(text) => streamed(&words(text), None),
         Say::Call(tool, arguments) => {
             let call = json!({ "index": 0, "id": format!("call_{tokens}"), "type": "function",
                 "function": { "name": tool, "arguments": arguments.to_string() } });
             let deltas = [json!({ "content": "I look. " }), json!({ "tool_calls": [call] })];
-            stream(&deltas, Some(("tool_calls", tokens)))
+            streamed(&deltas, Some(("tool_calls", tokens)))
         }
         Say::Refuse(status, message) => {
             let body = json!({ "error": { "message": message } }).to_string();
@@ -141,13 +163,12 @@ fn words(text: &str) -> Vec<Value> {
     text.split_inclusive(' ').map(|word| json!({ "content": word })).collect()
 }
 
-/// A stream of deltas; without an end it stays open.
-fn stream(deltas: &[Value], end: Option<(&str, usize)>) -> Response<Body> {
+/// Deltas, and the end if there is one.
+fn pieces(deltas: &[Value], end: Option<(&str, usize)>) -> Vec<Piece> {
     let mut pieces: Vec<_> = deltas
         .iter()
         .map(|delta| chunk(json!([{ "index": 0, "delta": delta, "finish_reason": null }]), Value::Null))
         .collect();
-    let open = end.is_none();
     if let Some((finish, tokens)) = end {
         pieces.push(chunk(json!([{ "index": 0, "delta": {}, "finish_reason": finish }]), Value::Null));
         let usage = json!({ "prompt_tokens": tokens, "completion_tokens": 10, "total_tokens": tokens + 10 });
@@ -155,13 +176,29 @@ fn stream(deltas: &[Value], end: Option<(&str, usize)>) -> Response<Body> {
         pieces.push(chunk(json!([]), usage));
         pieces.push(Ok(Bytes::from_static(b"data: [DONE]\n\n")));
     }
+    pieces
+}
+
+/// A stream of deltas; without an end it stays open.
+fn streamed(deltas: &[Value], end: Option<(&str, usize)>) -> Response<Body> {
     // `take(0)` ends at once; `take(1)` waits for an item that never comes.
-    let silence = futures_util::stream::pending().take(usize::from(open));
-    let body = Body::from_stream(futures_util::stream::iter(pieces).chain(silence));
+    let silence = stream::pending().take(usize::from(end.is_none()));
+    answer(stream::iter(pieces(deltas, end)).chain(silence))
+}
+
+fn paced(pieces: impl Stream<Item = Piece> + Send) -> impl Stream<Item = Piece> + Send {
+    pieces.then(async |piece| {
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        piece
+    })
+}
+
+fn answer(pieces: impl Stream<Item = Piece> + Send + 'static) -> Response<Body> {
+    let body = Body::from_stream(pieces);
     Response::builder().header("content-type", "text/event-stream").body(body).unwrap()
 }
 
-fn chunk(choices: Value, usage: Value) -> Result<Bytes, Infallible> {
+fn chunk(choices: Value, usage: Value) -> Piece {
     let chunk = json!({ "id": "x", "object": "chat.completion.chunk", "model": "fake-1", "choices": choices, "usage": usage });
     Ok(Bytes::from(format!("data: {chunk}\n\n")))
 }

@@ -163,7 +163,7 @@ fn everybody_in_the_process_knows_the_same_window() {
         let begun = Instant::now();
         let seen = loop {
             let (_, context) = ask(&address, "GET", &context, &token, "");
-            if context["windowSource"] == "learned" || begun.elapsed() > Duration::from_secs(10) {
+            if context["windowSource"] == "learned" || begun.elapsed() > Duration::from_secs(30) {
                 break context;
             }
             std::thread::sleep(Duration::from_millis(50));

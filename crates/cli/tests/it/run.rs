@@ -156,16 +156,15 @@ fn openais_usual_key_goes_to_nobody_else() {
 #[test]
 fn an_interrupt_keeps_what_was_said() {
     let bench = Bench::new();
-    let fake = Fake::start([Say::Stall("The beginning of a long ")]);
+    let fake = Fake::start([Say::Stall("The beginning of a tale of kingfishers ")]);
     let child = bench.with(&fake, &["run", "tell me"]).spawn().unwrap();
-    until("the model is asked", || !fake.asked().is_empty());
-    std::thread::sleep(std::time::Duration::from_millis(400));
+    until("its last word is there", || bench.has_stored("kingfishers"));
     signal(&child, "INT");
     let given = given(child.wait_with_output().unwrap()).exits(130);
     assert!(given.err.contains("cancelled · what was there is kept"), "{}", given.err);
-    assert_eq!(given.out, "The beginning of a long \n", "what was answered is data");
+    assert_eq!(given.out, "The beginning of a tale of kingfishers \n", "what was answered is data");
     let shown = bench.run(&["sessions", "show", "last"]).exits(0).out;
-    assert!(shown.contains("The beginning of a long\n") && shown.contains("(cut off here)"), "{shown}");
+    assert!(shown.contains("tale of kingfishers\n") && shown.contains("(cut off here)"), "{shown}");
 }
 
 #[test]

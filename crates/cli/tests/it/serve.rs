@@ -84,11 +84,16 @@ fn a_named_server_that_is_dead_is_said() {
 /// A server, its address, and what it says on standard error, line by line.
 pub(crate) fn start(mut command: std::process::Command) -> (Child, String, BufReader<ChildStderr>) {
     let mut server = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.trim().strip_prefix("http://").unwrap_or_else(|| panic!("{line:?}")).to_owned();
+    let address = address(&mut server);
     let said = BufReader::new(server.stderr.take().unwrap());
     (server, address, said)
+}
+
+/// Waits until a server says that it is ready.
+fn address(server: &mut Child) -> String {
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    line.trim().strip_prefix("http://").unwrap_or_else(|| panic!("{line:?}")).to_owned()
 }
 
 /// The token that a server made for itself.
@@ -105,7 +110,7 @@ pub(crate) fn end(server: &mut Child) {
 #[test]
 fn a_second_start_waits_for_the_first_that_is_ending() {
     let bench = Bench::new();
-    let fake = Fake::start([Say::Slow(Box::leak("word ".repeat(60).into_boxed_str()))]);
+    let fake = Fake::start([Say::Held(Box::leak("word ".repeat(60).into_boxed_str()))]);
     let (mut first, address, _said) = start(bench.with(&fake, &["serve", "--addr", "127.0.0.1:0"]));
     let token = token(&bench);
     let refused = bench.run(&["demo", "--fast"]).exits(1);
@@ -115,9 +120,12 @@ fn a_second_start_waits_for_the_first_that_is_ending() {
     crate::bench::until("the answer comes", || !fake.asked().is_empty());
     signal(&first, "TERM");
     crate::bench::until("the server ends", || ask(&address, "GET", "/readyz", "", "").0 == 503);
-    // The first line comes when the first server has ended: until then its answer is written.
-    let (mut second, again, mut said) = start(bench.with(&fake, &["serve", "--addr", "127.0.0.1:0"]));
+    let mut second = bench.with(&fake, &["serve", "--addr", "127.0.0.1:0"]).spawn().unwrap();
+    let mut said = BufReader::new(second.stderr.take().unwrap());
     assert!(line_with(&mut said, "is ending").contains("waiting for it"));
+    // Its address comes when the first server has ended: until then the first one's answer is written.
+    fake.go_on();
+    let again = self::address(&mut second);
     assert!(first.wait().unwrap().success());
     let sessions = ask(&again, "GET", "/api/sessions", &token, "").1;
     let id = sessions["sessions"][0]["id"].as_str().unwrap();

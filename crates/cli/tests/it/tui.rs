@@ -38,7 +38,7 @@ fn count(text: &str, what: &str) -> usize {
 #[test]
 fn an_answer_streams_and_what_is_typed_meanwhile_queues_and_can_be_changed() {
     let bench = Bench::new();
-    let fake = Fake::start([Say::Slow(WORDS), Say::Text("Second.")]);
+    let fake = Fake::start([Say::Held(WORDS), Say::Text("Second.")]);
     let mut tty = chat(&bench, &fake, 80, 24);
     tty.enter("hello");
     tty.until_it_shows("writing");
@@ -49,6 +49,7 @@ fn an_answer_streams_and_what_is_typed_meanwhile_queues_and_can_be_changed() {
     tty.until_it_shows("change 1 › and more");
     tty.enter(" of it");
     tty.until_it_shows("  queued  1 and more of it");
+    fake.go_on();
     tty.until_it_shows("agent  Second.");
     tty.until_it_shows(IDLE);
     let screen = tty.screen();
@@ -76,11 +77,11 @@ fn a_run_is_cancelled_and_what_waits_is_resumed() {
     tty.enter("/retry");
     tty.until_it_shows("you    later");
     tty.until_it_shows(BUSY);
+    // Sooner, Ctrl-C would be the second of two, and leave.
     std::thread::sleep(std::time::Duration::from_secs(2));
     tty.press(CTRL_C);
     tty.until("it is cancelled again", |screen| count(screen, "─ cancelled") == 2);
-    tty.press(CTRL_C);
-    tty.end();
+    tty.leave();
     let shown = bench.run(&["sessions", "show", "last"]).exits(0).out;
     assert!(shown.contains("Thinking about it") && shown.contains("later"), "{shown}");
 }
@@ -91,7 +92,7 @@ fn a_tool_runs_after_a_yes_and_not_after_a_no() {
     bench.write("notes.txt", "one\ntwo\n");
     let fake = Fake::start([
         Say::Call("edit", json!({ "path": "notes.txt", "old": "one\ntwo", "new": "three" })),
-        Say::Call("bash", json!({ "command": "sleep 1.2; touch made" })),
+        Say::Call("bash", json!({ "command": "until [ -e go ]; do sleep 0.1; done; touch made" })),
         Say::Text("Done."),
     ]);
     let mut tty = chat(&bench, &fake, 80, 24);
@@ -109,27 +110,32 @@ fn a_tool_runs_after_a_yes_and_not_after_a_no() {
     tty.until_it_shows("bash? y/n/a ›");
     assert_eq!(std::fs::read_to_string(bench.work().join("notes.txt")).unwrap(), "one\ntwo\n");
     assert!(fake.asked()[1].to_string().contains("use the other file"), "{}", fake.asked()[1]);
-    assert!(tty.screen().contains("    sleep 1.2; touch made"), "{}", tty.screen());
+    assert!(tty.screen().contains("    until [ -e go ]; do sleep 0.1; done; touch made"), "{}", tty.screen());
     assert!(tty.screen().contains("▸ edit notes.txt"), "{}", tty.screen());
     tty.enter("y");
-    tty.until_it_shows("▸ bash sleep 1.2; touch made");
+    tty.until_it_shows("▸ bash until [ -e go ]; do sleep 0.1; done; touch made");
     tty.until_it_shows("running");
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    bench.write("go", "");
     tty.until_it_shows("agent  Done.");
     assert!(bench.work().join("made").exists());
     let screen = tty.screen();
-    assert!(screen.contains("done · 1 s") && !screen.contains("running"), "{screen}");
+    let seconds = screen.split("done · ").nth(1).and_then(|rest| rest.split(" s").next()?.parse().ok());
+    assert!(seconds.is_some_and(|seconds: u32| seconds >= 1), "{screen}");
+    assert!(!screen.contains("running"), "{screen}");
     assert_eq!(count(&screen, "▸ bash"), 1, "the running row became the permanent one: {screen}");
 }
 
 #[test]
 fn what_is_being_typed_stays_while_an_answer_comes_in() {
     let bench = Bench::new();
-    let fake = Fake::start([Say::Slow("one two three four five six seven eight nine ten eleven twelve")]);
+    let fake = Fake::start([Say::Held("one two three four five six seven eight nine ten eleven twelve")]);
     let mut tty = chat(&bench, &fake, 80, 24);
     tty.enter("go");
     tty.until_it_shows("writing");
     tty.press("yes, and");
     tty.until_it_shows("› yes, and");
+    fake.go_on();
     tty.until_it_shows("twelve");
     tty.enter(" more");
     until("it is sent", || fake.asked().len() == 2);
@@ -266,8 +272,7 @@ fn the_terminal_is_given_back_however_it_ends() {
             "twice" => {
                 tty.enter("hello");
                 tty.until_it_shows("Two");
-                tty.press(CTRL_C);
-                tty.press(CTRL_C);
+                tty.leave();
             }
             "failure" => tty.enter("/sessions nonsense"),
             name => signal(&tty.child, name),
@@ -428,13 +433,13 @@ impl Tmux {
     /// Until all that was written is there.
     fn until_it_rests(&self) {
         let all = || self.run(&["capture-pane", "-p", "-S", "-"]);
-        let mut last = all();
+        let (mut last, mut looks) = (all(), 0);
         until("nothing comes any more", || {
             std::thread::sleep(std::time::Duration::from_millis(50));
             let now = all();
-            let is_same = now == last;
+            looks = if now == last { looks + 1 } else { 0 };
             last = now;
-            is_same
+            looks == 4
         });
     }
 
@@ -490,7 +495,7 @@ fn a_terminal_that_sets_its_rows_anew_keeps_no_rests() {
         return;
     }
     let bench = Bench::new();
-    let fake = Fake::start([Say::Slow(WORDS)]);
+    let fake = Fake::start([Say::Held(WORDS)]);
     let command = bench.with(&fake, &["chat"]);
     let home = bench.work();
     let words = [command.get_program()].into_iter().chain(command.get_args());
@@ -500,6 +505,9 @@ fn a_terminal_that_sets_its_rows_anew_keeps_no_rests() {
     let tmux = Tmux { socket: bench.data().with_file_name("tmux") };
     tmux.run(&["new-session", "-d", "-x", "80", "-y", "24", &line]);
     tmux.run(&["set", "-g", "window-size", "manual"]);
+    let drawn = bench.data().with_file_name("drawn");
+    tmux.run(&["pipe-pane", &format!("cat > '{}'", drawn.display())]);
+    let drawn_bytes = || std::fs::metadata(&drawn).map_or(0, |file| file.len());
     tmux.until("it is there", |screen| screen.contains(IDLE));
     tmux.run(&["send-keys", "go", "Enter"]);
     tmux.until("it writes", |screen| screen.contains("writing"));
@@ -511,9 +519,13 @@ fn a_terminal_that_sets_its_rows_anew_keeps_no_rests() {
         tmux.until_it_rests();
         tmux.run(&["resize-window", "-x", columns, "-y", rows]);
         until("the chat's terminal has the size", || tmux.size() == format!("{rows} {columns}"));
+        let before = drawn_bytes();
         chat.signal("CONT");
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        // Of two sizes in one, the chat would know the last, and the terminal has cut rows for the first.
+        until("it is drawn anew", || drawn_bytes() > before);
+        std::thread::sleep(std::time::Duration::from_millis(500));
     }
+    fake.go_on();
     let screen = tmux.until("it is over", |screen| screen.contains("z26") && !screen.contains('▍'));
     assert_eq!(count(&screen, "/16K"), 1, "one meter: {screen}");
     assert_eq!(count(&screen, "›"), 1, "one input: {screen}");

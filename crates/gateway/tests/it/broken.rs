@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use longhaul_gateway::{GatewayOptions, UpstreamOptions};
@@ -218,7 +218,7 @@ async fn what_an_upstream_has_read_is_not_sent_again_and_again() {
 async fn an_answer_that_is_whole_does_not_wait_for_the_line_to_close() {
     let said = delta(&json!({ "content": "all of it" }));
     // Without the closing event, usage is waited for for 5 s. The line itself may be silent for 60 s.
-    for (last, most) in [(vec![end("stop"), DONE.to_owned()], 4), (vec![end("stop")], 30)] {
+    for (last, is_whole) in [(vec![end("stop"), DONE.to_owned()], true), (vec![end("stop")], false)] {
         let events: Vec<String> = [role(), said.clone()].into_iter().chain(last).collect();
         let server = Server::start(move |_, _| Does::Stalls(events.clone())).await;
         let mut upstream = server.upstream(8_000);
@@ -226,10 +226,20 @@ async fn an_answer_that_is_whole_does_not_wait_for_the_line_to_close() {
         upstream.endpoint.timeouts.idle = Duration::from_secs(60);
         let gateway = gateway(waiting(vec![upstream]));
         for stream in [false, true] {
-            let ask = async { body(gateway.answer(chat(request(&[user("hi")], stream))).await).await };
-            let out = tokio::time::timeout(Duration::from_secs(most), ask).await.expect("it ends");
-            let out = String::from_utf8(out.to_vec()).unwrap();
-            assert!(out.contains("all of it") && !out.contains("error"), "{out}");
+            let mut fastest = Duration::MAX;
+            // A busy machine may take long once. What waits for the usage takes 5 s each time.
+            for _ in 0..3 {
+                let begun = Instant::now();
+                let ask = async { body(gateway.answer(chat(request(&[user("hi")], stream))).await).await };
+                let out = tokio::time::timeout(Duration::from_secs(40), ask).await.expect("it ends");
+                fastest = fastest.min(begun.elapsed());
+                let out = String::from_utf8(out.to_vec()).unwrap();
+                assert!(out.contains("all of it") && !out.contains("error"), "{out}");
+                if !is_whole || fastest < Duration::from_secs(4) {
+                    break;
+                }
+            }
+            assert!(!is_whole || fastest < Duration::from_secs(4), "{fastest:?}");
         }
     }
 }

@@ -87,7 +87,7 @@ fn mains(server: &Server) -> Vec<Sent> {
 /// Waits for the hook's first question, which comes once the conversation is near its trigger.
 async fn settled(hook: &Hook, messages: usize) {
     let is_near = messages >= 46;
-    for _ in 0..1_000 {
+    for _ in 0..3_000 {
         if !is_near || !hook.asked().is_empty() {
             return;
         }

@@ -111,9 +111,9 @@ impl Server {
         let mut upstream = UpstreamOptions::new("up", Kind::OpenAiCompatible, self.url.as_str());
         let declared = &mut upstream.endpoint.declared;
         (declared.window, declared.tools, declared.images) = (Some(window), Some(true), Some(true));
-        // A hang fails a test within seconds, not after the minutes that a model may take.
-        upstream.endpoint.timeouts.first_byte = Some(Duration::from_secs(5));
-        upstream.endpoint.timeouts.idle = Duration::from_secs(5);
+        // A hang fails a test sooner than after the minutes that a model may take.
+        upstream.endpoint.timeouts.first_byte = Some(Duration::from_secs(30));
+        upstream.endpoint.timeouts.idle = Duration::from_secs(30);
         upstream
     }
 

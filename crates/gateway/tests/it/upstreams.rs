@@ -247,7 +247,7 @@ async fn a_server_that_speaks_several_dialects_is_found_out() {
     ] {
         let server = llama(status).await;
         let mut upstream = UpstreamOptions::new("up", Kind::OpenAiCompatible, server.url.as_str());
-        upstream.endpoint.timeouts.first_byte = Some(Duration::from_secs(5));
+        upstream.endpoint.timeouts.first_byte = Some(Duration::from_secs(30));
         let gateway = gateway(waiting(vec![upstream]));
         let asked = json!({ "model": "m", "max_tokens": 9, "messages": [user("hi")] }).to_string();
         for _ in 0..2 {

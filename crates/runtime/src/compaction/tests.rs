@@ -252,7 +252,7 @@ async fn long_session(store: &SharedStore, bytes: usize) -> SessionId {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancel_ends_a_long_computation_within_a_second() {
+async fn a_cancel_ends_a_long_computation_at_once() {
     let store: SharedStore = Arc::new(MemoryStore::new());
     let (runtime, _folder) = runtime_on(Arc::clone(&store), SummaryWriterModel::Nobody).await;
     let session = runtime.open(&long_session(&store, 20_000_000).await).await.unwrap();
@@ -260,7 +260,10 @@ async fn a_cancel_ends_a_long_computation_within_a_second() {
     let before = length().await;
     let compacting = session.clone();
     let compaction = tokio::spawn(async move { compacting.compact(None).await });
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    while !session.is_computing() {
+        assert!(!compaction.is_finished(), "it computes nothing long");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     let begun = Instant::now();
     let again = runtime.open(session.id()).await.unwrap();
     assert_eq!(length().await, before, "the messages before the compaction are read");
@@ -271,13 +274,14 @@ async fn a_cancel_ends_a_long_computation_within_a_second() {
     let begun = Instant::now();
     assert_eq!(session.cancel(false).await.unwrap(), CancelPoint::BetweenCalls);
     let taken = begun.elapsed();
-    assert!(taken < Duration::from_secs(1), "{taken:?}");
     let outcome = compaction.await.unwrap().unwrap();
     assert_eq!(outcome, CompactionOutcome::Refused("cancelled".to_owned()));
     assert_eq!(length().await, before, "nothing was stored");
     let begun = Instant::now();
     let edit = compacted(&session, None).await;
-    assert!(begun.elapsed() > taken.max(read), "the cancel and the reads were faster than the computation");
+    let whole = begun.elapsed();
+    // Half of the whole is a wide bound: what waits for the computation takes nearly all of it.
+    assert!(taken.max(read) < whole / 2, "reads {read:?}, the cancel {taken:?}, the computation {whole:?}");
     let log = runtime.log(session.id()).await.unwrap();
     let report = survival(&log, &edit.id).unwrap();
     assert_eq!(session.newest_survival(&edit.id), Some(report), "what was stopped leaves no trace");

@@ -297,9 +297,18 @@ async fn much_is_asked_and_much_is_complained_without_a_jam() {
 #[tokio::test]
 async fn a_hung_command_is_killed_with_its_group() {
     let place = Place::new();
-    let hook = place.command("trap '' TERM; sleep 600 & echo $$ > pid; sleep 600");
-    let hooks = HookSet::new().with(HookEvent::PreToolUse, hook, Duration::from_secs(3));
-    assert_eq!(hooks.pre_tool_use(before_tool()).await, None);
+    let hook = place.command("trap '' TERM; sleep 600 & echo $$ > begun; mv begun pid; sleep 600");
+    let hooks = HookSet::new().with(HookEvent::PreToolUse, hook, PATIENCE * 2);
+    let hung = async {
+        while !place.file("pid").exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        // Time that is paused goes on to the deadline as soon as nothing else is to be done.
+        tokio::time::pause();
+    };
+    let (answer, ()) = tokio::join!(hooks.pre_tool_use(before_tool()), hung);
+    tokio::time::resume();
+    assert_eq!(answer, None);
     let pid = rustix::process::Pid::from_raw(place.read("pid").trim().parse().unwrap()).unwrap();
     let gone = async {
         while rustix::process::test_kill_process_group(pid).is_ok() {

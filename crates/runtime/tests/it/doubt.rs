@@ -148,7 +148,7 @@ async fn a_window_that_changed_is_noticed() {
     server.window.store(9_000, Ordering::Relaxed);
     session.ask("go").await.unwrap();
     // The limits are asked for beside the run, so the new window may be adopted after the answer.
-    for _ in 0..100 {
+    for _ in 0..1_500 {
         if window().await.unwrap() == (9_000, Some(9_000)) {
             break;
         }

@@ -148,6 +148,26 @@ fn server(transport: McpTransport) -> McpServerConfig {
     McpServerConfig { transport, timeout: PATIENCE, optional: false, tools: McpToolFilter::default() }
 }
 
+/// The runtime's time stands still while this lives, for no longer than [`PATIENCE`].
+struct StoppedClock(std::sync::mpsc::Sender<()>);
+
+impl StoppedClock {
+    fn new() -> Self {
+        let (running, stopped) = std::sync::mpsc::channel();
+        // Paused time does not go on by itself while a blocking task runs.
+        tokio::task::spawn_blocking(move || stopped.recv_timeout(PATIENCE));
+        tokio::time::pause();
+        Self(running)
+    }
+}
+
+impl Drop for StoppedClock {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+        tokio::time::resume();
+    }
+}
+
 async fn until(what: &str, mut done: impl FnMut() -> bool) {
     let waiting = async {
         while !done() {

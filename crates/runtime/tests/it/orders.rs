@@ -23,7 +23,7 @@ struct World {
     session: Session,
     model: Arc<ScriptedProvider>,
     store: SharedStore,
-    _folder: TemporaryFolder,
+    folder: TemporaryFolder,
 }
 
 async fn world(script: ModelScript) -> World {
@@ -38,7 +38,7 @@ async fn with(model: ScriptedProvider, change: impl FnOnce(&mut Agent)) -> World
     change(&mut agent);
     let runtime = Runtime::new(agent, Arc::clone(&store), BlobStore::in_memory(64 << 20));
     let session = runtime.create(None).await.unwrap();
-    World { runtime, session, model, store, _folder: folder }
+    World { runtime, session, model, store, folder }
 }
 
 impl World {
@@ -110,7 +110,8 @@ async fn what_is_refused_stores_nothing() {
 #[tokio::test]
 async fn an_order_pinned_amid_a_run_is_durable_at_once_and_told_at_the_next_step() {
     let script = ModelScript::turns([
-        ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 3"}"#),
+        ScriptedAnswer::text("Working.")
+            .call("bash", r#"{"command":"until [ -e go ]; do sleep 0.02; done"}"#),
         ScriptedAnswer::text("Done."),
     ]);
     let world = world(script).await;
@@ -118,10 +119,12 @@ async fn an_order_pinned_amid_a_run_is_durable_at_once_and_told_at_the_next_step
     let mut status = world.session.status();
     status.wait_for(|status| *status == RunStatus::ExecutingTools).await.unwrap();
     let pinned = world.session.pin_order("Be brief.", None);
-    let pinned = tokio::time::timeout(Duration::from_millis(2_500), pinned).await.unwrap().unwrap();
+    // Who waited for the tool would wait in vain: it ends only after this.
+    let pinned = tokio::time::timeout(Duration::from_secs(30), pinned).await.unwrap().unwrap();
     let log = world.runtime.log(world.session.id()).await.unwrap();
     assert_eq!(log.last().unwrap().seq, pinned.order.at, "it is in the store, and the tool still runs");
     assert_eq!(*world.session.status().borrow(), RunStatus::ExecutingTools);
+    std::fs::write(world.folder.path().join("go"), "").unwrap();
     assert_eq!(world.session.settled().await.unwrap().end, Some(RunEnd::Stop));
     assert!(world.told().ends_with("[Standing order o1, pinned by the user: Be brief.]"), "{}", world.told());
     assert_eq!((world.model.log().len(), world.model.invalid_requests()), (2, 0));
@@ -196,7 +199,7 @@ async fn orders_outlive_the_process_and_go_with_a_fork_and_an_export() {
     let orders: Vec<&str> = history.orders().map(|order| order.text.as_str()).collect();
     assert_eq!(orders, expected);
 
-    let World { runtime, session, store, _folder: folder, .. } = world;
+    let World { runtime, session, store, folder, .. } = world;
     drop(session);
     drop(runtime);
     let model = Arc::new(ScriptedProvider::new(ModelScript::always("Yes.")).window(WINDOW).keep_requests());

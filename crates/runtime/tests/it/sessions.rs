@@ -26,6 +26,15 @@ struct World {
     folder: TemporaryFolder,
 }
 
+/// The arguments of a command that runs until [`World::go`].
+const UNTIL_GO: &str = r#"{"command":"until [ -e go ]; do sleep 0.02; done"}"#;
+
+impl World {
+    fn go(&self) {
+        std::fs::write(self.folder.path().join("go"), "").unwrap();
+    }
+}
+
 async fn world(model: ScriptedProvider, change: impl FnOnce(&mut Agent)) -> World {
     let store: SharedStore = Arc::new(MemoryStore::new());
     world_over(store, model, change).await
@@ -91,7 +100,7 @@ async fn a_tool_runs_and_its_result_is_seen() {
 #[tokio::test]
 async fn messages_sent_while_busy_become_one() {
     let script = ModelScript::turns([
-        ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 1"}"#),
+        ScriptedAnswer::text("Working.").call("bash", UNTIL_GO),
         ScriptedAnswer::text("All three seen."),
     ]);
     let world = world(ScriptedProvider::new(script), |_| {}).await;
@@ -102,6 +111,7 @@ async fn messages_sent_while_busy_become_one() {
         assert!(sent.queued);
         assert_eq!(sent.position, position);
     }
+    world.go();
     assert_eq!(world.session.settled().await.unwrap().end, Some(RunEnd::Stop));
     let seen = messages(&world.session).await;
     assert_eq!(seen[3].1, "[1]: a\n\n[2]: b\n\n[3]: c");
@@ -110,7 +120,7 @@ async fn messages_sent_while_busy_become_one() {
 
 #[tokio::test]
 async fn metadata_is_kept_with_a_message_and_in_its_forks_and_the_model_never_sees_it() {
-    let busy = ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 0.3"}"#);
+    let busy = ScriptedAnswer::text("Working.").call("bash", UNTIL_GO);
     let script = ModelScript::turns([busy, ScriptedAnswer::text("Both seen.")]);
     let world = world(ScriptedProvider::new(script), |_| {}).await;
     let metadata = |of: &str| MessageMetadata::try_from(json!({ "ticket-of": of })).unwrap();
@@ -130,6 +140,7 @@ async fn metadata_is_kept_with_a_message_and_in_its_forks_and_the_model_never_se
     let waiting = world.session.queue().await.unwrap();
     let waiting: Vec<_> = waiting.into_iter().map(|one| one.metadata.unwrap()).collect();
     assert_eq!(waiting, [metadata("first"), metadata("new")]);
+    world.go();
     world.session.settled().await.unwrap();
 
     let at = world.session.inspect_run(|run| run.history().last_seq()).await.unwrap();
@@ -247,18 +258,25 @@ async fn a_cut_while_only_reasoning_was_streamed_keeps_it_for_people() {
 #[tokio::test]
 async fn a_cancel_does_not_wait_for_what_comes_next() {
     let script = ModelScript::turns([
-        ScriptedAnswer::text("Running.").call("bash", r#"{"command":"sleep 60"}"#),
+        ScriptedAnswer::text("Running.")
+            .call("bash", r#"{"command":"trap '' TERM; : > deaf; until [ -e go ]; do sleep 0.02; done"}"#),
         ScriptedAnswer::text("For an hour.").pace(Duration::from_secs(3_600)),
     ]);
-    let world = world(ScriptedProvider::new(script), |_| {}).await;
+    let patient = |agent: &mut Agent| agent.tool_limits.kill_grace = Duration::from_secs(60);
+    let world = world(ScriptedProvider::new(script), patient).await;
     world.session.send(vec![Part::text("run it")]).await.unwrap();
     until(&world.session, RunStatus::ExecutingTools).await;
+    while !world.folder.path().join("deaf").exists() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let next = async {
-        // While the tool is stopped.
-        tokio::time::sleep(Duration::from_millis(1)).await;
-        world.session.send(vec![Part::text("and then this")]).await.unwrap()
+        // The cancel comes first, and the tool does not end before this was sent.
+        tokio::task::yield_now().await;
+        let sent = world.session.send(vec![Part::text("and then this")]).await.unwrap();
+        world.go();
+        sent
     };
-    let cancel = tokio::time::timeout(Duration::from_secs(20), world.session.cancel(false));
+    let cancel = tokio::time::timeout(Duration::from_secs(30), world.session.cancel(false));
     let (met, sent) = tokio::join!(cancel, next);
     assert_eq!(met.unwrap().unwrap(), CancelPoint::ToolsInProgress);
     until(&world.session, RunStatus::Streaming).await;

@@ -182,7 +182,8 @@ async fn a_switch_keeps_the_history_and_counts_it_anew() {
 
 #[tokio::test]
 async fn a_busy_session_is_switched_between_two_steps() {
-    let slow = ScriptedAnswer::text("Wait.").call("bash", r#"{"command":"sleep 0.4"}"#);
+    let slow =
+        ScriptedAnswer::text("Wait.").call("bash", r#"{"command":"until [ -e go ]; do sleep 0.02; done"}"#);
     let world = world(
         ModelScript::turns([slow, ScriptedAnswer::text("Never.")]),
         ModelScript::always("Small goes on."),
@@ -196,6 +197,7 @@ async fn a_busy_session_is_switched_between_two_steps() {
     until(&session, RunStatus::ExecutingTools).await;
     assert_eq!(world.runtime.switch(&session, helper()).await.unwrap(), SwitchOutcome::AtNextStep);
     assert!(session.inspect_run(|run| run.history().model().unwrap().model == "big").await.unwrap());
+    std::fs::write(world.folder.path().join("go"), "").unwrap();
     let settled = asked.await.unwrap().unwrap();
     assert_eq!(settled.end, Some(RunEnd::Stop));
     assert_eq!(newest(&session).await, "Small goes on.");
@@ -207,7 +209,7 @@ async fn a_busy_session_is_switched_between_two_steps() {
 
 #[tokio::test]
 async fn a_cancelled_run_does_not_lose_the_switch() {
-    let slow = ScriptedAnswer::text("Wait.").call("bash", r#"{"command":"sleep 20"}"#);
+    let slow = ScriptedAnswer::text("Wait.").call("bash", r#"{"command":"sleep 100"}"#);
     let world = world(ModelScript::turns([slow]), ModelScript::always("Here.")).await;
     let session = world.runtime.create(None).await.unwrap();
     session.send(vec![longhaul_core::message::Part::text("Do it.")]).await.unwrap();

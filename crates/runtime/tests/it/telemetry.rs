@@ -278,7 +278,7 @@ async fn until(session: &Session, wanted: RunStatus) {
 #[tokio::test]
 async fn a_cancelled_run_says_so_wherever_it_was() {
     let slow = ScriptedAnswer::text("one two three ".repeat(400)).pace(Duration::from_millis(10));
-    let long = ScriptedAnswer::text("Running.").call("bash", r#"{"command":"sleep 30"}"#);
+    let long = ScriptedAnswer::text("Running.").call("bash", r#"{"command":"sleep 100"}"#);
     let world =
         world(ScriptedProvider::new(ModelScript::turns([slow, long])), ContentCapture::LeftOut, |_| {}).await;
     let mut watch = world.session.watch();

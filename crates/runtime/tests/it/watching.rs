@@ -47,8 +47,9 @@ fn model() -> ScriptedProvider {
             .call("ls", "{}"),
         ScriptedAnswer::text("Done."),
         ScriptedAnswer::text("Partly").fail(ScriptedFault::Truncated { after: 2 }),
+        ScriptedAnswer::text("Asked again, all of it."),
         ScriptedAnswer::reasoning("Let me think.")
-            .then("Sure. ".repeat(40))
+            .then("Sure. ".repeat(10_000))
             .pace(std::time::Duration::from_millis(20)),
     ];
     answers.extend((0..20).map(|seed| ScriptedAnswer::text(prose(seed))));
@@ -65,9 +66,11 @@ async fn live(session: &Session) {
     assert!(session.decide(asked, true, None).await.unwrap());
     session.settled().await.unwrap();
     session.ask("this one fails").await.unwrap();
+    let mut watch = session.watch();
     session.send(vec![Part::text("this one is cancelled")]).await.unwrap();
-    // The answer takes longer than this pause, so the cancel meets a partial answer.
-    tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+    // The answer takes minutes, so the cancel meets a part of it.
+    while !watch.recv().await.unwrap().text("content").contains("Sure") {}
+    drop(watch);
     session.cancel(false).await.unwrap();
     talk(session, 0..4).await;
     let outcome = session.compact(Some("mind the words".to_owned())).await.unwrap();

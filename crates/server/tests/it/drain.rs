@@ -36,7 +36,7 @@ async fn status(world: &World, method: Method, path: &str, body: Value) -> Statu
 #[tokio::test]
 async fn what_runs_finishes_and_nothing_begins() {
     // Slow enough to be still running when the drain begins, and short enough to end within its patience.
-    let world = World::new(ModelScript::turns([slowly(&"word ".repeat(60))])).await;
+    let world = World::new(ModelScript::turns([slowly(&"word ".repeat(150))])).await;
     let session = world.session().await;
     world.say(&session, "go").await;
     world.until(&session, "streaming").await;
@@ -62,7 +62,7 @@ async fn what_runs_finishes_and_nothing_begins() {
     tokio::time::timeout(PATIENCE, drained).await.unwrap().unwrap();
     let said = world.said(&session).await;
     assert_eq!(said.len(), 2);
-    assert_eq!(said[1].1.trim_end(), "word ".repeat(60).trim_end(), "it was not cut");
+    assert_eq!(said[1].1.trim_end(), "word ".repeat(150).trim_end(), "it was not cut");
 }
 
 #[tokio::test]

@@ -300,7 +300,7 @@ fn put_together(frames: &[Frame], text: &mut Vec<char>) {
 #[tokio::test]
 async fn who_comes_in_mid_answer_gets_it_from_its_start_without_a_gap() {
     // Offsets count characters, and bytes or UTF-16 units would differ for this text.
-    let answer = "Grüße an alle, 日本語 und 🦀, one two three. ".repeat(8);
+    let answer = "Grüße an alle, 日本語 und 🦀, one two three. ".repeat(30);
     let world = World::new(ModelScript::turns([slowly(&answer)])).await;
     let session = world.session().await;
     let mut first = world.events(&session, None).await;
@@ -471,7 +471,9 @@ async fn what_passes_by_names_its_run() {
     let script = ModelScript::closure(|request: &longhaul_providers::ModelRequest, _| {
         match request.messages.last().unwrap().role {
             longhaul_core::message::Role::Tool => slowly("That was it."),
-            _ => slowly("I look.").call("bash", r#"{"command":"echo begin; sleep 0.1; seq 1 20000"}"#),
+            // Long enough for who comes while it is streamed.
+            _ => slowly(&"I look. ".repeat(75))
+                .call("bash", r#"{"command":"echo begin; sleep 0.1; seq 1 20000"}"#),
         }
     });
     let world = World::new(script).await;

@@ -37,11 +37,27 @@ async fn posted(world: &World, path: &str, body: &Value) -> Response {
     world.request(Method::POST, path).json(body).send().await.unwrap()
 }
 
-/// What a stream brings; the last line of the AI SDK's is no JSON.
 async fn read(answer: Response) -> Vec<Value> {
     assert_eq!(answer.status(), StatusCode::OK);
     assert_eq!(answer.headers()["content-type"], "text/event-stream");
-    let text = tokio::time::timeout(PATIENCE, answer.text()).await.unwrap().unwrap();
+    frames(&tokio::time::timeout(PATIENCE, answer.text()).await.unwrap().unwrap())
+}
+
+/// The beginning of a stream, up to a frame of that kind.
+async fn begin(answer: &mut Response, kind: &str) -> String {
+    let mut begun = Vec::new();
+    loop {
+        let piece = tokio::time::timeout(PATIENCE, answer.chunk()).await.unwrap().unwrap();
+        begun.extend_from_slice(&piece.expect("the stream has ended"));
+        let text = String::from_utf8_lossy(&begun);
+        if text.contains(&format!("\"type\":\"{kind}\"")) {
+            return text.into_owned();
+        }
+    }
+}
+
+/// What a stream has brought; the last line of the AI SDK's is no JSON.
+fn frames(text: &str) -> Vec<Value> {
     let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
     data.map(|data| serde_json::from_str(data).unwrap_or_else(|_| json!({ "type": data }))).collect()
 }
@@ -160,14 +176,12 @@ async fn a_message_that_is_sent_again_is_not_said_twice() {
 
 #[tokio::test]
 async fn who_leaves_stops_nothing_and_hears_it_all_on_coming_back() {
-    let words = "some words that come slowly ".repeat(8);
+    let words = "some words that come slowly ".repeat(50);
     let world = World::new(ModelScript::always(slowly(&words))).await;
     let none = world.request(Method::GET, "/api/ui/chat/chat-1/stream").send().await.unwrap();
     assert_eq!(none.status(), StatusCode::NO_CONTENT);
     let mut answer = posted(&world, "/api/ui/chat", &chat("chat-1", json!([said("1", "talk")]))).await;
-    let begun = String::from_utf8(answer.chunk().await.unwrap().unwrap().to_vec()).unwrap();
-    world.until("chat-1", "streaming").await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    let begun = begin(&mut answer, "text-delta").await;
     drop(answer);
     let path = "/api/ui/chat/chat-1/stream";
     let parts = read(world.request(Method::GET, path).send().await.unwrap()).await;
@@ -182,7 +196,10 @@ async fn who_leaves_stops_nothing_and_hears_it_all_on_coming_back() {
 #[tokio::test]
 async fn a_message_to_a_busy_chat_waits_and_has_its_own_answer() {
     let script = ModelScript::closure(|request: &ModelRequest, _| {
-        slowly(&format!("You said: {} and some more words", request.messages.last().unwrap().text()))
+        let typed = request.messages.last().unwrap().text();
+        // The first answer is long enough for the second message to come meanwhile.
+        let more = " and some more words".repeat(if typed == "one" { 60 } else { 1 });
+        slowly(&format!("You said: {typed}{more}"))
     });
     let world = World::new(script).await;
     let first = posted(&world, "/api/ui/chat", &chat("chat-1", json!([said("1", "one")]))).await;
@@ -197,14 +214,14 @@ async fn a_message_to_a_busy_chat_waits_and_has_its_own_answer() {
 #[tokio::test]
 async fn a_cancel_ends_the_stream_and_what_waits_is_said_to_wait() {
     let world = World::new(ModelScript::always(slowly(&"word ".repeat(500)))).await;
-    let first = posted(&world, "/api/ui/chat", &chat("chat-1", json!([said("1", "one")]))).await;
-    world.until("chat-1", "streaming").await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let mut first = posted(&world, "/api/ui/chat", &chat("chat-1", json!([said("1", "one")]))).await;
+    let begun = begin(&mut first, "text-delta").await;
     let second = posted(&world, "/api/ui/chat", &chat("chat-1", json!([said("2", "two")]))).await;
     world.post("/api/sessions/chat-1/cancel", json!({})).await;
-    let first = read(first).await;
+    let rest = tokio::time::timeout(PATIENCE, first.text()).await.unwrap().unwrap();
+    let first = frames(&(begun + &rest));
     assert_eq!(of_kind(&first, "abort").len(), 1);
-    assert!(text(&first, "text-delta").starts_with("word "));
+    assert!(text(&first, "text-delta").starts_with("word"));
     assert_eq!(of_kind(&first, "text-start").len(), of_kind(&first, "text-end").len());
     let second = read(second).await;
     let error = of_kind(&second, "error")[0]["errorText"].as_str().unwrap();

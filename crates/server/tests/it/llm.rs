@@ -5,7 +5,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::agents::{WINDOW, newest, three};
-use crate::world::{World, expect};
+use crate::world::{UNTIL_GO, World, expect};
 
 async fn switch(world: &World, session: &str, to: Value, status: StatusCode) -> Value {
     let request = world.request(Method::POST, &format!("/api/sessions/{session}/llm")).json(&to);
@@ -38,13 +38,14 @@ async fn a_session_is_switched_and_keeps_its_history() {
 
 #[tokio::test]
 async fn a_busy_session_is_switched_at_its_next_step() {
-    let script = ModelScript::turns([ScriptedAnswer::text("Wait.").call("bash", r#"{"command":"sleep 1"}"#)]);
+    let script = ModelScript::turns([ScriptedAnswer::text("Wait.").call("bash", UNTIL_GO)]);
     let world = World::among(None, script, three).await;
     let session = world.session().await;
     world.say(&session, "Do it.").await;
     world.until(&session, "executing_tools").await;
     let switched = switch(&world, &session, json!({ "model": "tiny" }), StatusCode::OK).await;
     assert_eq!((&switched["when"], &switched["model"]["model"]), (&json!("next-step"), &json!("scripted")));
+    world.go();
     world.until(&session, "idle").await;
     assert_eq!(newest(&world, &session).await, "I am small.");
 }

@@ -6,10 +6,11 @@ use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::world::{PATIENCE, World, expect, slowly};
+use crate::world::{PATIENCE, UNTIL_GO, World, expect, slowly};
 
+/// Busy until [`World::go`].
 fn busy_then(rest: &[&str]) -> ModelScript {
-    let busy = ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 1"}"#);
+    let busy = ScriptedAnswer::text("Working.").call("bash", UNTIL_GO);
     ModelScript::turns(std::iter::once(busy).chain(rest.iter().map(|text| ScriptedAnswer::text(*text))))
 }
 
@@ -37,6 +38,7 @@ async fn three_messages_wait_in_order_and_are_taken_once() {
         queue["entries"].as_array().unwrap().iter().map(|entry| entry["id"].as_str().unwrap()).collect();
     assert_eq!(listed, ids);
     assert_eq!(queue["entries"][2]["position"], 3);
+    world.go();
     world.until(&session, "idle").await;
     let said = world.said(&session).await;
     assert_eq!(said[3], ("user".to_owned(), "[1]: a\n\n[2]: b\n\n[3]: c".to_owned()));
@@ -61,6 +63,7 @@ async fn of_messages_that_come_at_once_one_finds_the_session_at_rest() {
     });
     let answers = futures_util::future::join_all(sent).await;
     assert_eq!(answers.iter().filter(|answer| answer["queued"] == false).count(), 1, "{answers:?}");
+    world.go();
     world.until(&session, "idle").await;
     let all: String = world.said(&session).await.into_iter().map(|(_, text)| text).collect();
     for at in 0..5 {
@@ -88,6 +91,7 @@ async fn waiting_messages_are_edited_and_removed() {
     assert_eq!(expect(gone, StatusCode::NOT_FOUND).await["code"], "not-found");
     let seen = events.until("message:removed").await;
     assert!(seen.iter().any(|frame| frame.name == "message:edited" && frame.data["id"] == ids[0].as_str()));
+    world.go();
     world.until(&session, "idle").await;
     assert_eq!(world.said(&session).await[3].1, "First: edited\n\nAlso: third");
 }
@@ -109,6 +113,7 @@ async fn the_queue_is_cleared_and_bounded() {
     let path = format!("/api/message/queue?sessionId={session}");
     let cleared = expect(world.request(Method::DELETE, &path).send().await.unwrap(), StatusCode::OK).await;
     assert_eq!(cleared["removed"].as_array().unwrap().len(), 2);
+    world.go();
     world.until(&session, "idle").await;
     assert_eq!(world.said(&session).await.len(), 4, "something of the queue was taken");
 }
@@ -150,7 +155,7 @@ async fn cancelling_an_answer_keeps_what_was_seen() {
 
 #[tokio::test]
 async fn resuming_says_whether_there_was_anything_to_go_on_with() {
-    let script = ModelScript::turns([slowly(&"one two three ".repeat(200)), slowly(&"Fresh. ".repeat(30))]);
+    let script = ModelScript::turns([slowly(&"one two three ".repeat(200)), slowly(&"Fresh. ".repeat(200))]);
     let world = World::new(script).await;
     let session = world.session().await;
     let path = format!("/api/sessions/{session}/resume");
@@ -236,6 +241,8 @@ async fn a_client_that_leaves_cancels_nothing() {
     let world = World::new(ModelScript::always(slowly(&"word ".repeat(60)))).await;
     let session = world.session().await;
     let mut leaving = world.events(&session, None).await;
+    // On a slow machine none of those below may come through, so one is waited for.
+    world.say(&session, "a message that is taken").await;
     for at in 0..5_u64 {
         let body = json!({ "sessionId": session, "content": format!("message {at}") });
         let request = world.request(Method::POST, "/api/message").json(&body).send();
@@ -377,7 +384,7 @@ async fn send_with(world: &World, session: &str, text: &str, metadata: Value) ->
 #[tokio::test]
 async fn metadata_is_kept_and_shown_with_its_message() {
     let data = tempfile::tempdir().unwrap();
-    let busy = ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 3"}"#);
+    let busy = ScriptedAnswer::text("Working.").call("bash", UNTIL_GO);
     let script = ModelScript::turns([busy, ScriptedAnswer::text("Seen.")]);
     let world = World::over(data.path(), script, |_| {}).await;
     let session = world.session().await;
@@ -400,6 +407,7 @@ async fn metadata_is_kept_and_shown_with_its_message() {
     assert_eq!(queued, [Some(&json!({ "n": 1 })), None, Some(&json!({ "n": "second-thought" }))]);
     let snapshot = world.events(&session, None).await.until("queue:snapshot").await.pop().unwrap();
     assert_eq!(snapshot.data["entries"], queue["entries"]);
+    world.go();
     world.until(&session, "idle").await;
 
     let of_several = json!({ &*waiting[0]: { "n": 1 }, &*waiting[2]: { "n": "second-thought" } });

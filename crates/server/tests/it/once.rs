@@ -120,20 +120,21 @@ async fn what_a_crash_has_cut_off_is_done_when_it_is_asked_again() {
 #[tokio::test]
 async fn what_was_refused_may_come_again() {
     let world =
-        World::new(ModelScript::turns([slowly(&"word ".repeat(100)), ScriptedAnswer::text("Yes.")])).await;
+        World::new(ModelScript::turns([slowly(&"word ".repeat(2_000)), ScriptedAnswer::text("Yes.")])).await;
     let session = world.session().await;
     world.say(&session, "talk").await;
     world.until(&session, "streaming").await;
     let compact = format!("/api/sessions/{session}/compact");
     let (status, refused) = keyed(&world, &compact, "c1", json!({})).await;
     assert_eq!((status, &refused["code"]), (StatusCode::CONFLICT, &json!("conflict")));
+    world.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;
     world.until(&session, "idle").await;
     assert_eq!(done(&world, &compact, "c1", json!({})).await["compacted"], false);
 }
 
 #[tokio::test]
 async fn a_repeated_resume_and_a_repeated_cancel_touch_no_later_run() {
-    let script = ModelScript::always(slowly(&"word ".repeat(200)));
+    let script = ModelScript::always(slowly(&"word ".repeat(2_000)));
     let world = World::new(script).await;
     let session = world.session().await;
     let path = format!("/api/sessions/{session}");

@@ -109,7 +109,7 @@ async fn a_pin_amid_a_run_is_done_once_for_its_key_and_outlives_a_crash() {
     let data = tempfile::tempdir().unwrap();
     let script = || {
         ModelScript::turns([
-            ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 30"}"#),
+            ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 300"}"#),
             slowly("Never said."),
         ])
     };

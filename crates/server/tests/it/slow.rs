@@ -9,7 +9,8 @@ use tokio::net::TcpStream;
 
 use crate::world::{PATIENCE, TOKEN, World};
 
-const PATIENT: Duration = Duration::from_secs(2);
+/// Long enough for who sends in time, on a machine with much to do; much shorter than it is by default.
+const PATIENT: Duration = Duration::from_secs(5);
 
 async fn world() -> World {
     World::with(ModelScript::always("Yes."), |_| {}, |config| config.body_patience = PATIENT).await
@@ -64,11 +65,12 @@ async fn a_body_that_stands_still_is_given_up_and_meanwhile_others_are_answered(
 #[tokio::test]
 async fn a_client_of_the_gateway_is_told_in_its_own_dialect() {
     let world = world().await;
-    for (path, says) in [
+    let cases = [
         ("/v1/chat/completions", r#""code":"request_timeout""#),
         ("/v1/responses", r#""code":"request_timeout""#),
         ("/v1/messages", r#""type":"error","error":{"type":"timeout_error""#),
-    ] {
+    ];
+    let told = cases.map(async |(path, says)| {
         let mut chunked = TcpStream::connect(world.address).await.unwrap();
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
@@ -85,8 +87,9 @@ async fn a_client_of_the_gateway_is_told_in_its_own_dialect() {
             assert!(answer.starts_with("HTTP/1.1 408"), "{path}: {answer}");
             assert!(answer.contains(says), "{path}: {answer}");
         }
-        assert!(begun.elapsed() < PATIENT * 4, "{path}");
-    }
+        assert!(begun.elapsed() < PATIENT * 5, "{path}");
+    });
+    futures_util::future::join_all(told).await;
 }
 
 #[tokio::test]

@@ -70,6 +70,9 @@ pub(crate) fn slowly(text: &str) -> ScriptedAnswer {
     ScriptedAnswer::text(text).pace(Duration::from_millis(20))
 }
 
+/// The arguments of a command that runs until [`World::go`].
+pub(crate) const UNTIL_GO: &str = r#"{"command":"until [ -e go ]; do sleep 0.02; done"}"#;
+
 impl World {
     pub(crate) async fn new(script: ModelScript) -> Self {
         Self::with(script, |_| {}, |_| {}).await
@@ -187,6 +190,10 @@ impl World {
 
     pub(crate) async fn say(&self, session: &str, text: &str) -> Value {
         self.post("/api/message", json!({ "sessionId": session, "content": text })).await
+    }
+
+    pub(crate) fn go(&self) {
+        std::fs::write(self.folder.path().join("go"), "").unwrap();
     }
 
     pub(crate) async fn until(&self, session: &str, status: &str) {

@@ -17,7 +17,7 @@ async function grown(t, options) {
     await until('rest', async () => !(await it.page.locator('#stop').isVisible()));
   }
   // The page may show the end of a run a moment before the server has noted it.
-  await it.page.waitForTimeout(500);
+  await until('rest at the server', async () => (await it.server.api('GET', '/api/sessions')).sessions.every((each) => each.status === 'idle'));
   return it;
 }
 

@@ -67,7 +67,7 @@ test('the page comes back by itself after the server restarted, and says so mean
   assert.match(await page.locator('#banner').innerText(), /Longhaul has ended, or begins again\. Nothing is lost\. Start it with longhaul, as before; this page connects by itself\./);
   assert.equal((await conversation(page)).length, 2, 'what was seen is kept');
   await server.restart();
-  await page.locator('#banner', { hasText: 'Connected again' }).waitFor({ timeout: 20_000 });
+  await page.locator('#banner', { hasText: 'Connected again' }).waitFor({ timeout: 60_000 });
   assert.equal(await page.locator('#input').inputValue(), 'a draft that stays');
   const [{ lastSeq }] = (await server.api('GET', '/api/sessions')).sessions;
   assert.equal(asked.at(-1), lastSeq, 'it goes on from the last position');
@@ -103,7 +103,7 @@ test('what an ending server refused comes back into the field, and its words go 
   await server.end('SIGKILL');
   await page.locator('#banner', { hasText: 'No connection' }).waitFor();
   await server.restart();
-  await page.locator('#banner', { hasText: 'Connected again' }).waitFor({ timeout: 20_000 });
+  await page.locator('#banner', { hasText: 'Connected again' }).waitFor({ timeout: 60_000 });
   assert.equal(await page.locator('#composer-said').innerText(), '');
   assert.equal(await page.locator('#input').inputValue(), 'Third');
   await page.locator('#input').press('Enter');
@@ -113,14 +113,14 @@ test('what an ending server refused comes back into the field, and its words go 
 test('a server that dies in mid-answer leaves what it said, marked, and no caret', async (t) => {
   const { page, model, server } = await world(t);
   const rest = gate();
-  model.answers.push({ text: 'Half of a sentence', hold: rest.closed });
+  model.answers.push({ text: 'Half of a sentence', piece: 100, hold: rest.closed });
   await say(page, 'Go');
   await page.locator('.tail', { hasText: 'Half of a sentence' }).waitFor();
-  await page.waitForTimeout(300);
+  await until('it is stored', () => server.hasStored('Half of a sentence'));
   await server.end('SIGKILL');
   rest.open();
   await server.restart();
-  await page.locator('.caret').waitFor({ state: 'detached', timeout: 20_000 });
+  await page.locator('.caret').waitFor({ state: 'detached', timeout: 60_000 });
   await page.locator('.cut', { hasText: 'Longhaul was stopped here' }).waitFor();
   await page.locator('.notice[data-tone="failure"]', { hasText: 'Longhaul was stopped while it worked' }).waitFor();
   assert.deepEqual((await conversation(page)).map(([, text]) => text), ['Go', 'Half of a sentence']);

@@ -35,7 +35,7 @@ export function gate() {
 }
 
 /** Waits until a function gives something true. */
-export async function until(what, look, ms = 15_000) {
+export async function until(what, look, ms = 30_000) {
   const end = Date.now() + ms;
   for (;;) {
     const seen = await look();

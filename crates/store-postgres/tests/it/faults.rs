@@ -104,6 +104,11 @@ impl Writers {
         self.acknowledged.load(Ordering::Relaxed) > 100
     }
 
+    /// Waits until they have written enough.
+    async fn until_written(&self) {
+        until("enough events", async || self.have_written()).await;
+    }
+
     /// Ends them, and compares what they were told with what is there. Answers with how much that is, and how often
     /// they claimed.
     async fn end(self) -> (usize, usize) {
@@ -142,12 +147,7 @@ async fn nothing_is_lost_when_the_server_is_killed() {
         cluster.start().await;
     }
     sleep(Duration::from_millis(500)).await;
-    for _ in 0..600 {
-        if writers.have_written() {
-            break;
-        }
-        sleep(Duration::from_millis(100)).await;
-    }
+    writers.until_written().await;
     let (events, claims) = writers.end().await;
     println!("{events} events acknowledged around 4 kills, {claims} claims");
     assert!(events > 100);
@@ -188,7 +188,10 @@ async fn a_short_outage_is_a_pause() {
     let proxy = Proxy::to(cluster.port()).await;
     let place = Place::in_server(cluster.url()).await;
     let url = place.url_at(&cluster.url_through(proxy.port()));
-    let writers = Writers::begin(PostgresStore::open(&url, quick()).await.unwrap()).await;
+    // The outages are much shorter than the time after which a node is fenced, also on a machine that is slow.
+    let (ttl, fence_after) = (Duration::from_secs(20), Duration::from_secs(15));
+    let options = PostgresOptions { ttl, fence_after, ..quick() };
+    let writers = Writers::begin(PostgresStore::open(&url, options).await.unwrap()).await;
     for _ in 0..2 {
         sleep(Duration::from_millis(900)).await;
         proxy.refuse(true);
@@ -196,6 +199,7 @@ async fn a_short_outage_is_a_pause() {
         proxy.refuse(false);
     }
     sleep(Duration::from_millis(500)).await;
+    writers.until_written().await;
     let (events, claims) = writers.end().await;
     assert!(events > 100, "{events}");
     assert_eq!(claims, WRITERS, "nobody lost a session");
@@ -222,11 +226,12 @@ async fn after_a_long_outage_owners_come_first() {
         proxy.refuse(true);
     }
     sleep(quick().ttl + Duration::from_millis(1_500)).await;
-    assert_eq!(*writers.store.standing().borrow(), NodeStatus::Fenced);
+    until("the fence", async || *writers.store.standing().borrow() == NodeStatus::Fenced).await;
     for proxy in [&way, &other_way] {
         proxy.refuse(false);
     }
     sleep(quick().ttl + Duration::from_millis(1_500)).await;
+    writers.until_written().await;
     let (events, claims) = writers.end().await;
     assert!(events > 100, "{events}");
     assert_eq!(claims, 2 * WRITERS, "each came back to its session, once");
@@ -256,7 +261,7 @@ async fn a_question_that_outlasts_an_outage_finds_nobody_gone() {
         async move { other.orphans(1, true).await.unwrap() }
     });
     sleep(quick().ttl + Duration::from_millis(1_500)).await;
-    assert_eq!(*other.standing().borrow(), NodeStatus::Fenced);
+    until("the fence", async || *other.standing().borrow() == NodeStatus::Fenced).await;
     other_way.refuse(false);
     assert_eq!(
         asking.await.unwrap(),
@@ -309,7 +314,7 @@ async fn what_arrives_after_the_takeover_is_not_written() {
     })
     .await;
     let after = begun.elapsed();
-    assert!(after < quick().ttl + Duration::from_secs(2), "{after:?}");
+    assert!(after < quick().ttl * 4, "{after:?}");
     proxy.cut(false);
     sleep(Duration::from_millis(300)).await;
     assert_eq!(notes(&other, "s").await, ["before"]);
@@ -471,7 +476,13 @@ async fn signals_that_were_taken_for_nobody_are_taken_again() {
 async fn a_database_that_stays_away_is_said_to_be_away() {
     let Some(mut cluster) = Cluster::new().await else { return };
     let place = Place::in_server(cluster.url()).await;
-    let options = PostgresOptions { patience: Duration::from_millis(500), ..quick() };
+    // Shorter by far than anything else that could end the wait.
+    let options = PostgresOptions {
+        patience: Duration::from_millis(500),
+        ttl: Duration::from_secs(60),
+        fence_after: Duration::from_secs(30),
+        ..quick()
+    };
     let store = place.open_with(options).await;
     let lease = begin(&store, "s").await;
     cluster.kill();
@@ -479,7 +490,7 @@ async fn a_database_that_stays_away_is_said_to_be_away() {
     let read = store.read(&SessionId::from("s"), 0, 1).await;
     let Err(StoreError::Storage(why)) = read else { panic!("{read:?}") };
     assert!(why.starts_with("the database is away"), "{why}");
-    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
     assert!(fenced(&append(&store, &lease, "x").await));
     cluster.start().await;
     until("coming back", async || store.claim(&"s".into(), "test").await.is_ok()).await;

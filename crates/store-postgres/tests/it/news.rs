@@ -146,7 +146,7 @@ async fn owner_hears(options: PostgresOptions, listen: bool) {
     begin(&other, "not of the owner").await;
     let mut arrivals = owner.arrivals();
     // What a node finds when it first looks at a session is no news.
-    tokio::time::sleep(Duration::from_millis(if listen { 20 } else { 600 })).await;
+    tokio::time::sleep(Duration::from_millis(if listen { 200 } else { 2_000 })).await;
     while timeout(Duration::from_millis(10), arrivals.next()).await.is_ok() {}
     enqueue(&other, "not of the owner", "m").await.unwrap();
     enqueue(&other, "s", "m").await.unwrap();

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::ioctl_fionread;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
@@ -124,6 +125,20 @@ impl Tty {
         self.keys.write_all(keys.as_bytes()).unwrap();
         // Keys that arrive together would count as an unmarked paste.
         std::thread::sleep(Duration::from_millis(60));
+        let begun = std::time::Instant::now();
+        // A busy machine reads them later. What nobody reads any more is not waited for long.
+        while ioctl_fionread(&self.slave).unwrap() > 0 && begun.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(60));
+        }
+    }
+
+    /// Presses Ctrl-C until the command ends: one may come too late to count as the second of two.
+    pub(crate) fn leave(&mut self) -> ExitStatus {
+        until("the chat is left", || {
+            self.press("\u{3}");
+            self.child.try_wait().unwrap().is_some()
+        });
+        self.end()
     }
 
     /// Types a line and Enter.
@@ -146,12 +161,12 @@ impl Tty {
     pub(crate) fn until(&self, what: &str, is_so: impl Fn(&str) -> bool) {
         let begun = std::time::Instant::now();
         while !is_so(&self.screen()) {
-            assert!(begun.elapsed().as_secs() < 10, "waited in vain: {what}\n{}", self.screen());
+            assert!(begun.elapsed().as_secs() < 30, "waited in vain: {what}\n{}", self.screen());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// Waits for the end, for at most ten seconds, and for the last of what it sent.
+    /// Waits for the end, for at most half a minute, and for the last of what it sent.
     pub(crate) fn end(&mut self) -> ExitStatus {
         let mut status = None;
         until("the chat ends", || {

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use longhaul::core::event::{Event, EventBody, FORMAT};
 use longhaul::core::message::ModelOrigin;
@@ -82,7 +81,7 @@ async fn tools_and_queue(names: &mut BTreeSet<&'static str>) {
     let script = ModelScript::turns([
         ScriptedAnswer::reasoning("Hm.")
             .then("Let me see.")
-            .call("bash", r#"{"command":"echo hello; sleep 0.3"}"#),
+            .call("bash", r#"{"command":"echo hello; until [ -e go ]; do sleep 0.02; done"}"#),
         ScriptedAnswer::text("It says hello."),
         ScriptedAnswer::text("Two."),
     ]);
@@ -90,13 +89,15 @@ async fn tools_and_queue(names: &mut BTreeSet<&'static str>) {
     let agent =
         builder.on_approval(|_: ApprovalRequest| async { ApprovalDecision::Allow }).build().await.unwrap();
     let session = agent.session().await.unwrap();
-    let mut announcements = session.watch();
+    let (mut announcements, mut watch) = (session.watch(), session.watch());
     session.send(vec![Part::text("Run it.")]).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(150)).await;
+    while watch.recv().await.unwrap().name != "tool:output" {}
+    drop(watch);
     let waiting = session.send(vec![Part::text("And then?")]).await.unwrap();
     session.edit_queued(waiting.id.clone(), vec![Part::text("And now?")]).await.unwrap();
     let other = session.send(vec![Part::text("Never mind.")]).await.unwrap();
     session.remove_queued(other.id).await.unwrap();
+    std::fs::write(folder.path().join("go"), "").unwrap();
     session.settled().await.unwrap();
     let order = session.pin_order("Be brief.", None).await.unwrap().order;
     session.edit_order(order.id.clone(), "Be very brief.").await.unwrap();

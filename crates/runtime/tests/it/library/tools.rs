@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use longhaul::core::message::ToolStatus;
 use longhaul::prelude::*;
@@ -135,9 +134,12 @@ async fn a_cancelled_call_is_dropped() {
     }
     let was_dropped = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&was_dropped);
+    let waits = Arc::new(tokio::sync::Notify::new());
+    let tells = Arc::clone(&waits);
     let tool = tool_fn("wait", "Waits for ever", move |_: Nothing, _| {
-        let dropped = Dropped(Arc::clone(&seen));
+        let (dropped, tells) = (Dropped(Arc::clone(&seen)), Arc::clone(&tells));
         async move {
+            tells.notify_one();
             std::future::pending::<()>().await;
             drop(dropped);
             "never"
@@ -153,7 +155,7 @@ async fn a_cancelled_call_is_dropped() {
     let mut turn = session.turn("Wait.").await.unwrap();
     while let Some(event) = turn.next().await {
         if let SessionEvent::ToolStarted { .. } = event.unwrap() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            waits.notified().await;
             session.cancel(false).await.unwrap();
         }
     }

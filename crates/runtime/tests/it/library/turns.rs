@@ -94,7 +94,7 @@ async fn a_turn_in_a_busy_session_ends_with_its_own_answer() {
 
 #[tokio::test]
 async fn a_cancelled_turn_ends() {
-    let slow = ScriptedAnswer::text("word ".repeat(1_000)).pace(Duration::from_millis(20));
+    let slow = ScriptedAnswer::text("word ".repeat(10_000)).pace(Duration::from_millis(20));
     let agent = scripted(ModelScript::always(slow)).0.build().await.unwrap();
     let session = agent.session().await.unwrap();
     let mut turn = session.turn("Go on for ever").await.unwrap();
@@ -109,7 +109,7 @@ async fn a_cancelled_turn_ends() {
     assert_eq!(output.end, Some(RunEnd::Cancelled));
     assert!(output.text.starts_with("word"), "what was said is kept: {}", output.text);
     // Its message was taken from the queue.
-    tokio::time::timeout(Duration::from_secs(10), waiting.finish()).await.unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(30), waiting.finish()).await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -137,11 +137,11 @@ async fn a_slow_reader_is_told_what_it_missed_and_has_the_answer() {
 
 #[tokio::test]
 async fn a_turn_whose_runtime_is_gone_ends_with_an_error() {
-    let slow = ScriptedAnswer::text("word ".repeat(1_000)).pace(Duration::from_millis(20));
+    let slow = ScriptedAnswer::text("word ".repeat(10_000)).pace(Duration::from_millis(20));
     let agent = scripted(ModelScript::always(slow)).0.build().await.unwrap();
     let session = agent.session().await.unwrap();
     let turn = session.turn("Hi").await.unwrap();
     drop(agent);
-    let end = tokio::time::timeout(Duration::from_secs(10), turn.finish()).await.unwrap();
+    let end = tokio::time::timeout(Duration::from_secs(30), turn.finish()).await.unwrap();
     assert_eq!(end, Err(TurnError::Session(SessionError::Stopped)));
 }
