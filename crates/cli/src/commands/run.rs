@@ -15,7 +15,6 @@ use longhaul_core::event::RunEnd;
 use longhaul_core::history::LogEntryKind;
 use longhaul_core::message::{Part, Role};
 use rustix::fs::FileType;
-use tokio::io::AsyncReadExt;
 
 use crate::args::RunArgs;
 use crate::assemble::{self, ToolApprovalMode};
@@ -125,9 +124,8 @@ fn is_piped() -> bool {
 
 /// Reads all of standard input. A hint is printed while a silent pipe is waited for.
 async fn piped() -> Outcome<String> {
-    let mut text = String::new();
-    let mut input = tokio::io::stdin();
-    let mut reading = std::pin::pin!(input.read_to_string(&mut text));
+    let input = tokio::io::stdin();
+    let mut reading = std::pin::pin!(piped_input::read_text(input, MAX_INPUT_BYTES));
     let read = match tokio::time::timeout(QUIET, &mut reading).await {
         Ok(read) => read,
         Err(_) => {
@@ -135,7 +133,11 @@ async fn piped() -> Outcome<String> {
             reading.await
         }
     };
-    read.map_err(|error| CommandError::usage(format!("standard input: {error}")))?;
+    let PipedText { text, notices } =
+        read.map_err(|error| CommandError::usage(format!("standard input: {error}")))?;
+    for notice in notices {
+        out::told(&notice);
+    }
     // A pipe mostly ends with a line break that nobody typed.
     Ok(text.trim_end().to_owned())
 }
