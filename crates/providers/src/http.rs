@@ -33,7 +33,7 @@ use longhaul_wire::{refused_part, server_error};
 use client::is_loopback;
 use silence::BodyIdleTimeout;
 
-pub use base_url::{BaseUrl, is_page};
+pub use base_url::{BaseUrl, base_without_operation, is_page, operation_hint, warn_of_base_url};
 pub use client::builder;
 pub use coding::{BodyDecompressor, ContentCodingError};
 pub use network::NetworkVariables;
@@ -385,9 +385,10 @@ pub(crate) fn endpoint(base: &str, segments: &[&str]) -> Result<Url, ProviderErr
         return Err(base_url_error(base, "it must begin with http:// or https://"));
     }
     let mut path = url.path_segments_mut().map_err(|()| base_url_error(base, "it cannot have a path"))?;
-    // A slash at the end of the base URL is an empty last segment.
+    // A base URL without a path has one empty segment.
     path.pop_if_empty().extend(segments);
     drop(path);
+    base_url::trim_slashes(&mut url);
     Ok(url)
 }
 

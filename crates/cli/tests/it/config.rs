@@ -186,6 +186,22 @@ fn the_doctor_asks_the_server_that_run_would_use() {
     );
     let unlisted = bench.run(&["--base-url", &url, "--model", "other", "doctor"]).exits(0).out;
     assert!(unlisted.contains("does not list"), "{unlisted}");
+    let root = url.trim_end_matches("/v1");
+    for pasted in [
+        root.to_owned(),
+        format!("{root}/"),
+        format!("{url}/chat/completions"),
+        format!("{root}/v1/embeddings/"),
+    ] {
+        let said = bench.run(&["--base-url", &pasted, "doctor"]).exits(0).out;
+        let (address, hint) = (format!("is at {url}"), "set `base_url` to it");
+        assert!(
+            said.contains("(named) · fake-1, talker-1") && said.contains(&address) && said.contains(hint),
+            "{pasted}: {said}"
+        );
+        let listed = bench.run(&["--base-url", &pasted, "models"]).exits(0);
+        assert!(listed.out.contains("talker-1") && listed.err.matches(hint).count() == 1, "{listed:?}");
+    }
     let silent = bench.run(&["--base-url", "http://127.0.0.1:9/v1", "doctor"]).exits(0).out;
     assert!(silent.contains("127.0.0.1:9/v1 (named) · does not answer"), "{silent}");
     assert!(silent.contains("nothing: the server that is named does not answer"), "{silent}");
