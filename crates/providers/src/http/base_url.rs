@@ -182,7 +182,7 @@ pub fn is_page(body: &[u8]) -> bool {
 const MAX_TITLE_CHARS: usize = 80;
 
 /// Returns the title of a page.
-fn title(body: &str) -> Option<String> {
+pub(super) fn title(body: &str) -> Option<String> {
     // Only ASCII letters change, so a position in `lower` is the same position in `body`.
     let lower = body.to_ascii_lowercase();
     let start = lower.find("<title")?;
