@@ -21,6 +21,7 @@ use crate::assemble::{self, ToolApprovalMode};
 use crate::environment::CliEnvironment;
 use crate::failure::{CANCELLED, CommandError, DONE, Outcome};
 use crate::folders;
+use crate::piped_input::{self, MAX_INPUT_BYTES, PipedText};
 use crate::signals::InterruptSignals;
 use crate::term::human::short;
 use crate::term::out;
@@ -62,16 +63,12 @@ async fn in_session(
     let session = match &args.session {
         Some(meant) => {
             let session = super::find(place, runtime, meant).await?;
-            if let Some(elsewhere) = folders::warning(place, session.id()) {
+            if let Some(elsewhere) = folders::warning(place, runtime, session.id()).await {
                 show.warn(&elsewhere)?;
             }
             session
         }
-        None => {
-            let session = runtime.create(Some(super::sessions::title_of(prompt))).await?;
-            folders::record_origin_folder(place, session.id());
-            session
-        }
+        None => runtime.create(Some(super::sessions::title_of(prompt))).await?,
     };
     if !runtime.agent().limits.tools.may() {
         show.warn(super::NO_TOOLS)?;

@@ -20,6 +20,10 @@ function momentBehind(until, now) {
   return ` (at ${isToday ? time : `${time} on ${end.toLocaleDateString('en', { day: 'numeric', month: 'short' })}`})`;
 }
 
+function sentence(words) {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
 /** The line above the meter: `{text, tone}`. */
 export function statusLine(state, now) {
   const doing = activity(state);
@@ -40,6 +44,9 @@ export function statusLine(state, now) {
     case 'compacting': return { tone: 'busy', text: `Compacting${since}` };
     case 'thinking': return { tone: 'busy', text: `Waits for the model${since}` };
     case 'parked': return { tone: 'attention', text: `Parked: ${doing.reason}`, canGoOn: true };
-    default: return { tone: 'idle', text: '' };
+    // Said at rest only: what the agent does now matters more, and a person sees it before the next message.
+    default: return state.session?.folderWarning
+      ? { tone: 'attention', text: sentence(state.session.folderWarning) }
+      : { tone: 'idle', text: '' };
   }
 }
