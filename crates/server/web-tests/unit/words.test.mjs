@@ -117,6 +117,12 @@ test('one line says what goes on, and for how long', () => {
   assert.equal(statusLine(emptyState('s'), 0).text, '');
 });
 
+test('a session from another folder says so at rest', () => {
+  const state = { ...emptyState('s'), session: { folderWarning: 'this session was begun in /a' } };
+  assert.deepEqual(statusLine(state, 0), { tone: 'attention', text: 'This session was begun in /a' });
+  assert.equal(statusLine({ ...state, run: { since: 0, stepSince: 0, steps: 0 } }, 0).tone, 'busy');
+});
+
 test('an undo that cannot be is explained, before it is tried and after', () => {
   assert.equal(whyNot(''), null);
   for (const refused of ['undone', 'built-on', 'no-room']) assert.ok(whyNot(refused)[1].length > 20, refused);
