@@ -1,5 +1,6 @@
 //! `longhaul chat`: a conversation at the terminal, or line by line through a pipe.
 
+mod approval_scope;
 mod approvals;
 mod console;
 mod frame_rate;
