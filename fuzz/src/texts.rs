@@ -43,7 +43,7 @@ pub(crate) fn handle(data: &[u8]) {
     static LOG: OnceLock<(RecallSource, BlobStore)> = OnceLock::new();
     let (log, blobs) = LOG.get_or_init(|| {
         let bodies = [
-            EventBody::SessionStarted { title: None, forked_from: None, imported_from: None },
+            EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None },
             EventBody::message_taken(Message::user("m2", vec![Part::text("Look for lh:1-9, ünd größer.")])),
         ];
         let events: Vec<Event> = bodies

@@ -1844,6 +1844,8 @@ export interface components {
             tokens: number;
         };
         Resumed: {
+            /** @description Where it began in another folder than the one in which its tools work now: that, in words. */
+            folderWarning?: string;
             ok: boolean;
             /** @description Why not. */
             reason?: string;
@@ -1952,6 +1954,10 @@ export interface components {
             damaged?: number[];
             /** @description Why a damaged session cannot go on. */
             error?: components["schemas"]["Failed"];
+            /** @description The folder in which it began, if it is known. */
+            folder?: string;
+            /** @description Where it began in another folder than the one in which its tools work now: that, in words. */
+            folderWarning?: string;
             /** @description Only in the answer to a fork. */
             forkedFrom?: components["schemas"]["ForkedFrom"];
             /** @description How it goes on then. */

@@ -16,6 +16,7 @@ mod hint;
 mod hosted_providers;
 mod model_discovery;
 mod model_facts;
+mod piped_input;
 mod removed_messages;
 #[cfg(test)]
 mod sample;

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use longhaul::config::{ModelConfig, ProviderKind};
 use longhaul_providers::connect::Kind;
-use reqwest::Client;
+use longhaul_providers::http::{BaseUrl, NetworkVariables, operation_hint, warn_of_base_url};
+use longhaul_wire::base_url::without_operation;
+use reqwest::{Client, Url};
 use serde_json::Value;
 
 use crate::agent_file::ResolvedConfig;
@@ -92,6 +94,10 @@ pub(crate) enum ServerProbeResult {
 
 /// Describes an answer other than a list of models, with the remedy if the server wants another key.
 pub(crate) fn describe_status(status: u16, model: &ModelConfig) -> String {
+    if status == 407 {
+        return "is behind a proxy that wants a user and a password (HTTP 407): see HTTP_PROXY and HTTPS_PROXY"
+            .to_owned();
+    }
     if !matches!(status, 401 | 403) {
         return format!("lists no models (HTTP {status})");
     }
@@ -106,16 +112,62 @@ pub(crate) fn describe_status(status: u16, model: &ModelConfig) -> String {
     }
 }
 
-/// Asks the server of a configuration for its models, with the configured key.
+/// Asks the server of a configuration for its models, with the configured key. A hint about the base URL is logged.
 pub(crate) async fn ask(place: &CliEnvironment, model: &ModelConfig) -> ServerProbeResult {
-    if assemble::check_key(place, model).is_err() {
-        return ServerProbeResult::Unasked;
+    let ServerProbe { result, hint } = probe_named(place, model).await;
+    if let Some(hint) = hint {
+        warn_of_base_url(&hint);
     }
+    result
+}
+
+/// The answer of a named server, with a hint about its base URL.
+#[derive(Debug)]
+pub(crate) struct ServerProbe {
+    pub(crate) result: ServerProbeResult,
+    /// The base URL to set, if the API is elsewhere.
+    pub(crate) hint: Option<String>,
+}
+
+impl From<ServerProbeResult> for ServerProbe {
+    fn from(result: ServerProbeResult) -> Self {
+        Self { result, hint: None }
+    }
+}
+
+/// Asks the server of a configuration for its models. If the base URL lacks the version of the API, the list below
+/// the version counts.
+pub(crate) async fn probe_named(place: &CliEnvironment, model: &ModelConfig) -> ServerProbe {
+    if assemble::check_key(place, model).is_err() {
+        return ServerProbeResult::Unasked.into();
+    }
+    let Some(kind) = model.provider.kind() else { return ServerProbeResult::Silent.into() };
+    let pasted = without_operation(&model.base_url);
+    let hint = pasted.as_ref().map(|base| operation_hint(&model.base_url, base));
+    let given = pasted.as_deref().unwrap_or(&model.base_url);
+    let ServerProbe { result, hint: network } = list_models(place, model, kind, given).await;
+    let hint = hint.or(network);
+    let base = kind.path_version().map(|version| BaseUrl::new(given, version));
+    let other = base.as_ref().and_then(BaseUrl::alternative);
+    // Only an answer without a list shows that the API may be elsewhere. A refusal comes from an API.
+    let (Some(base), Some(other), ServerProbeResult::Other(200..=299 | 404 | 405)) = (&base, other, &result)
+    else {
+        return ServerProbe { result, hint };
+    };
+    match list_models(place, model, kind, &other).await.result {
+        found @ (ServerProbeResult::Models(_) | ServerProbeResult::Other(401 | 403)) => {
+            ServerProbe { result: found, hint: base.alternative_hint() }
+        }
+        _ => ServerProbe { result, hint },
+    }
+}
+
+/// Asks for the list of models below a base URL. The hint names the setting behind a failed connection.
+async fn list_models(place: &CliEnvironment, model: &ModelConfig, kind: Kind, base_url: &str) -> ServerProbe {
     let client = Client::builder().timeout(NAMED_PATIENCE);
     let client = if trust::is_local(&model.base_url) { client.no_proxy() } else { client };
-    let Ok(client) = client.build() else { return ServerProbeResult::Silent };
-    let Some(kind) = model.provider.kind() else { return ServerProbeResult::Silent };
-    let mut request = client.get(kind.list_of_models(&model.base_url));
+    let Ok(client) = client.build() else { return ServerProbeResult::Silent.into() };
+    let mut request = client.get(kind.list_of_models(base_url));
     for (name, value) in &model.headers {
         request = request.header(name, value);
     }
@@ -125,14 +177,19 @@ pub(crate) async fn ask(place: &CliEnvironment, model: &ModelConfig) -> ServerPr
         }
     }
     let server = trust::server_of(&model.base_url);
-    let Ok(response) = request.send().await else {
-        tracing::debug!(%server, "the model's server does not answer");
-        return ServerProbeResult::Silent;
+    let response = match request.send().await {
+        Ok(response) => response,
+        Err(error) => {
+            tracing::debug!(%server, "the model's server does not answer");
+            let variables = NetworkVariables::from_environment(&place.environment);
+            let hint = Url::parse(base_url).ok().and_then(|url| variables.hint(&url, &error));
+            return ServerProbe { result: ServerProbeResult::Silent, hint };
+        }
     };
     let status = response.status();
     tracing::debug!(%server, status = status.as_u16(), "the model's server was asked for its models");
     let models = response.json().await.ok().as_ref().and_then(listed).filter(|_| status.is_success());
-    models.map_or(ServerProbeResult::Other(status.as_u16()), ServerProbeResult::Models)
+    models.map_or(ServerProbeResult::Other(status.as_u16()), ServerProbeResult::Models).into()
 }
 
 /// Completes a configuration without a server or a model by a discovered one.

@@ -84,7 +84,8 @@ fn event(seq: u64, body: EventBody) -> Event {
 /// A session of about so many bytes: in each turn a person asks for something, and the agent works in 12 steps.
 fn log(bytes: usize) -> Vec<Event> {
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
-    let begun = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+    let begun =
+        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
     let mut events = vec![event(1, begun)];
     let messages = bytes / MESSAGE_BYTES;
     let mut count = 0;

@@ -86,7 +86,8 @@ fn step(seq: u64, input_tokens: u64) -> Vec<Event> {
 
 /// A long session, but for the outcome of its last call.
 fn log() -> Vec<Event> {
-    let begun = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+    let begun =
+        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
     let typed = Message::user("m3", vec![Part::text("Make the tests pass.")]);
     let mut events = vec![
         event(1, begun),

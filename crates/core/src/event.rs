@@ -46,6 +46,9 @@ pub enum EventBody {
         forked_from: Option<ForkOrigin>,
         /// The file format from which the session was imported.
         imported_from: Option<String>,
+        /// The workspace's folder in which the session began; `None` for an import, and in logs of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        folder: Option<String>,
     },
     /// Queued messages entered the conversation as one user message.
     MessagesTaken {

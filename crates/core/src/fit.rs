@@ -288,6 +288,7 @@ impl MessageOnlyHistory {
             title: None,
             forked_from: None,
             imported_from: None,
+            folder: None,
         });
         conversation
     }

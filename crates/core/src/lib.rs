@@ -23,6 +23,7 @@ pub(crate) mod memo;
 pub mod message;
 pub mod metadata;
 pub mod meter;
+pub mod moment;
 pub mod orders;
 mod parallel;
 pub mod pinned_facts;

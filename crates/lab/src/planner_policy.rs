@@ -134,7 +134,12 @@ impl PlannerPolicy {
     fn open(&mut self, recording: &SessionRecording) {
         self.log.history = History::new(recording.counter.clone());
         self.log.fixed_tokens = recording.fixed_tokens;
-        self.log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        self.log.add(EventBody::SessionStarted {
+            title: None,
+            forked_from: None,
+            imported_from: None,
+            folder: None,
+        });
         self.log.add(EventBody::RunStarted { run_id: "r".into() });
     }
 

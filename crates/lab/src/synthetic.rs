@@ -61,7 +61,12 @@ struct SyntheticLogBuilder {
 impl SyntheticLogBuilder {
     fn new(seed: u64) -> Self {
         let mut script = Self { rng: SeededRng::new(seed), events: Vec::new(), now: START, calls: 0 };
-        script.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        script.add(EventBody::SessionStarted {
+            title: None,
+            forked_from: None,
+            imported_from: None,
+            folder: None,
+        });
         script.add(EventBody::RunStarted { run_id: "r".into() });
         script
     }

@@ -11,6 +11,7 @@ mod joined_events;
 mod key;
 mod network;
 mod patience;
+mod proxy_answer;
 mod redirect;
 mod request_id;
 mod retry_after;
@@ -31,9 +32,10 @@ use crate::ProviderError;
 use longhaul_wire::{refused_part, server_error};
 
 use client::is_loopback;
+use proxy_answer::RefusalOrigin;
 use silence::BodyIdleTimeout;
 
-pub use base_url::{BaseUrl, is_page};
+pub use base_url::{BaseUrl, base_without_operation, is_page, operation_hint, warn_of_base_url};
 pub use client::builder;
 pub use coding::{BodyDecompressor, ContentCodingError};
 pub use network::NetworkVariables;
@@ -263,12 +265,12 @@ impl ProviderHttpClient {
     }
 
     /// Returns the error for an unreachable server. The server or its proxy may be restarting, so the call may be
-    /// repeated. An untrusted certificate stays untrusted.
+    /// repeated. A setting that a person must change stays as it is.
     fn unreachable(&self, url: &Url, error: &reqwest::Error) -> ProviderError {
         let words = self.variables.explain(url, error);
         let failed = ProviderError::new(ErrorCode::Network, words);
         // Only a connection that was never made proves that the server received nothing.
-        ProviderError { unsent: error.is_connect(), retryable: !network::is_certificate(error), ..failed }
+        ProviderError { unsent: error.is_connect(), retryable: !network::is_permanent(url, error), ..failed }
     }
 
     /// Removes every secret from an error's texts.
@@ -287,6 +289,7 @@ impl ProviderHttpClient {
         let wait = retry_after(response.headers(), SystemTime::now());
         let id = request_id::read(response.headers());
         let redirect = redirect::read(&response);
+        let (url, origin) = (response.url().clone(), RefusalOrigin::of(response.headers()));
         let said = match collect_lossy(self.bytes(response), MAX_ERROR_BYTES).await {
             // An unreadable body must not pass for an empty one: its error is the message then.
             (body, Some(error)) if body.is_empty() => error.message,
@@ -297,6 +300,7 @@ impl ProviderHttpClient {
             refusal.part = refused_part::locate(refusal, said, sent);
         }
         let error = redirect::explain(redirect, error);
+        let error = origin.explain(&url, &self.variables, error);
         tracing::debug!(
             status,
             code = %error.code,
@@ -384,8 +388,9 @@ pub(crate) fn endpoint(base: &str, segments: &[&str]) -> Result<Url, ProviderErr
     if !matches!(url.scheme(), "http" | "https") {
         return Err(base_url_error(base, "it must begin with http:// or https://"));
     }
+    base_url::trim_slashes(&mut url);
     let mut path = url.path_segments_mut().map_err(|()| base_url_error(base, "it cannot have a path"))?;
-    // A slash at the end of the base URL is an empty last segment.
+    // A base URL without a path has one empty segment.
     path.pop_if_empty().extend(segments);
     drop(path);
     Ok(url)

@@ -42,6 +42,7 @@ use crate::config::{
     ParallelTools, PromptCacheLife, ProviderKind, ReasoningRetention, Recovery, StrategyKind, SystemPrompt,
     TriggerConfig,
 };
+use crate::text_encoding::DecodedText;
 use crate::tools::{ToolLimits, ToolSet};
 
 #[cfg(feature = "tokenizers")]
@@ -165,22 +166,24 @@ fn read_text(path: &Path) -> Result<String, ConfigFileError> {
     read_file_text(path).map_err(|source| ConfigFileError::Read { path: path.to_owned(), source })
 }
 
-/// Returns the text of an agent file, or of the file of its prompt.
+/// Returns the text of an agent file, or of the file of its prompt: UTF-8 or UTF-16, without a byte order mark.
 ///
 /// # Errors
-/// The file cannot be read, is no regular file, or is larger than 1 MiB.
+/// The file cannot be read, is no regular file, is larger than 1 MiB, or has a byte that is no character.
 pub fn read_file_text(path: &Path) -> io::Result<String> {
     // Opening a pipe waits for its writer, and a device may never end.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     // One byte more than allowed, so that a larger file is noticed.
-    fs::File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_FILE_BYTES {
+    fs::File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(io::Error::other("it is larger than 1 MiB"));
     }
-    Ok(text)
+    // A replaced byte would change a prompt or a key silently, so the person mends the file.
+    let text = DecodedText::new(&bytes).strict();
+    text.map_err(|damage| io::Error::new(io::ErrorKind::InvalidData, format!("it has {damage}")))
 }
 
 /// Returns the written keys that a builder does not apply, without the keys below them.

@@ -30,6 +30,8 @@ use longhaul_core::message::BlobRef;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::text_encoding::Utf16Encoding;
+
 /// The largest file taken, in bytes: 512 MiB.
 pub const MAX_BYTES: usize = 512 << 20;
 
@@ -196,6 +198,9 @@ pub fn import(bytes: &[u8], at: Millis) -> Result<ImportedFile, ImportError> {
     if bytes.len() > MAX_BYTES {
         return Err(ImportError::TooLarge(bytes.len()));
     }
+    // PowerShell writes what it redirects into a file in UTF-16.
+    let decoded = Utf16Encoding::of(bytes).map(|encoding| encoding.decode_lossy(bytes));
+    let bytes = decoded.as_ref().map_or(bytes, String::as_bytes);
     // Some editors begin a file with a byte order mark, which is no JSON.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii();
     // A few damaged bytes must not make a whole recording unreadable.

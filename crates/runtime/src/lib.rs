@@ -203,6 +203,8 @@ mod ssrf_guard;
 pub mod telemetry;
 #[doc(hidden)]
 pub mod testing;
+#[doc(hidden)]
+pub mod text_encoding;
 pub mod tools;
 pub mod workspace;
 

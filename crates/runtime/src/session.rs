@@ -2,6 +2,7 @@
 
 mod cluster;
 mod error;
+mod folder;
 mod log;
 mod new_message;
 mod orders;
@@ -37,6 +38,7 @@ use uuid::Uuid;
 
 pub(crate) use self::cluster::{CancelCutoff, OwnerMessage};
 pub use self::error::SessionError;
+pub use self::folder::MovedSession;
 pub(crate) use self::log::folded;
 pub use self::log::whole_log;
 pub use self::new_message::NewMessage;

@@ -62,7 +62,8 @@ fn note() -> EventBody {
 }
 
 async fn begin(store: &PostgresStore, id: &str) -> Lease {
-    let started = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+    let started =
+        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
     let new = NewSession { id: id.into(), title: None, at: 1, events: vec![(1, started)] };
     store.create(new).await.unwrap();
     store.claim(&id.into(), "bench").await.unwrap()

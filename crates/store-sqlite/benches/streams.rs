@@ -32,7 +32,8 @@ async fn open(folder: &TempDir) -> SharedStore {
 }
 
 async fn begin(store: &SharedStore, id: String) -> Lease {
-    let started = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+    let started =
+        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
     let new = NewSession { id: id.as_str().into(), title: None, at: 1, events: vec![(1, started)] };
     store.create(new).await.unwrap();
     store.claim(&id.into(), "bench").await.unwrap()

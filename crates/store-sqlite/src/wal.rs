@@ -169,7 +169,8 @@ mod tests {
     async fn written_log() -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(folder.path()).await.unwrap();
-        let started = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+        let started =
+            EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
         let session = NewSession { id: "s".into(), title: None, at: 1, events: vec![(1, started)] };
         store.create(session).await.unwrap();
         let lease = store.claim(&"s".into(), "test").await.unwrap();

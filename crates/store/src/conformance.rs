@@ -79,7 +79,7 @@ macro_rules! conformance {
 const NOW: Millis = 1_700_000_000_000;
 
 fn started() -> EventBody {
-    EventBody::SessionStarted { title: None, forked_from: None, imported_from: None }
+    EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None }
 }
 
 fn note(text: &str) -> EventBody {

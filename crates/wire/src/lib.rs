@@ -13,6 +13,7 @@
 
 pub mod added_fields;
 mod answer_size;
+pub mod base_url;
 pub mod catalog;
 pub mod chat;
 pub mod edit;

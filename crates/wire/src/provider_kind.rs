@@ -75,9 +75,19 @@ impl ProviderKind {
         }
     }
 
+    /// Returns the version in the path of the API, for a base URL without one. Ollama's API has none.
+    pub fn path_version(self) -> Option<&'static str> {
+        match self {
+            Self::OpenAi | Self::OpenAiCompatible | Self::Anthropic => Some("v1"),
+            Self::Gemini => Some("v1beta"),
+            Self::Ollama => None,
+        }
+    }
+
     /// Returns the URL at which the server at `base_url` lists its models.
     pub fn list_of_models(self, base_url: &str) -> String {
         let base = base_url.trim_end_matches('/');
+        let base = if self == Self::Ollama { base.strip_suffix("/api").unwrap_or(base) } else { base };
         // Ollama's own list has a form of its own. Its compatible route lists like all others.
         let below = if self == Self::Ollama && !base.ends_with("/v1") { "/v1/models" } else { "/models" };
         format!("{base}{below}")

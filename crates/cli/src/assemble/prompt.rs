@@ -4,6 +4,7 @@ use std::io::Read as _;
 
 use longhaul::agent::SMALL_WINDOW_TOKENS;
 use longhaul::config::{AgentConfig, SystemPrompt};
+use longhaul::text_encoding::DecodedText;
 use longhaul::workspace::{PathAccess, Workspace, WorkspaceError};
 use longhaul_core::estimate::MessageTokenCounter;
 
@@ -105,23 +106,16 @@ fn notes(workspace: &Workspace) -> Result<Option<String>, WorkspaceError> {
         bytes.truncate(MOST as usize);
         tracing::warn!("only the first {} KiB of {NOTES} are used", MOST >> 10);
     }
-    Ok(Some(text_of(&bytes)).filter(|text| !text.trim().is_empty()))
-}
-
-/// Returns the text of a file without the byte order mark of some editors.
-fn text_of(bytes: &[u8]) -> String {
-    match bytes {
-        [0xff, 0xfe, rest @ ..] => text_from_utf16(rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => text_from_utf16(rest, u16::from_be_bytes),
-        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
-        _ => String::from_utf8_lossy(bytes).into_owned(),
+    let DecodedText { text, damage, .. } = decoded_notes(&bytes);
+    // The agent works with a damaged note, and the person can mend the file.
+    if let Some(damage) = damage {
+        tracing::warn!("{NOTES} has {damage}: replaced by U+FFFD in the system prompt");
     }
+    Ok(Some(text).filter(|text| !text.trim().is_empty()))
 }
 
-fn text_from_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
-    // An odd last byte is half a unit and is dropped.
-    let units: Vec<u16> = bytes.as_chunks::<2>().0.iter().map(|pair| unit(*pair)).collect();
-    String::from_utf16_lossy(&units)
+fn decoded_notes(bytes: &[u8]) -> DecodedText {
+    if bytes.len() as u64 >= MOST { DecodedText::of_beginning(bytes) } else { DecodedText::new(bytes) }
 }
 
 #[cfg(test)]
@@ -130,10 +124,21 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_is_no_text() {
-        assert_eq!(text_of("\u{feff}# Räte".as_bytes()), "# Räte");
-        assert_eq!(text_of(b"\xff\xfeA\0b\0"), "Ab");
-        assert_eq!(text_of(b"\xfe\xff\0A\0b"), "Ab");
-        assert_eq!(text_of(b"caf\xe9"), "caf\u{fffd}");
+        let text = |bytes: &[u8]| decoded_notes(bytes).text;
+        assert_eq!(text("\u{feff}# Räte".as_bytes()), "# Räte");
+        assert_eq!(text(b"\xff\xfeA\0b\0"), "Ab");
+        assert_eq!(text(b"\xfe\xff\0A\0b"), "Ab");
+        assert_eq!(text(b"caf\xe9"), "caf\u{fffd}");
+    }
+
+    #[test]
+    fn a_character_that_the_limit_cuts_is_no_damage_of_the_file() {
+        let mut bytes = "€".repeat(MOST as usize / 3 + 1).into_bytes();
+        bytes.truncate(MOST as usize);
+        let decoded = decoded_notes(&bytes);
+        assert!(decoded.text.ends_with('€') && decoded.damage.is_none(), "{:?}", decoded.damage);
+        bytes[9] = 0xff;
+        assert!(decoded_notes(&bytes).damage.is_some_and(|damage| damage.offset == 9));
     }
 
     #[test]

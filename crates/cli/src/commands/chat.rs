@@ -1,5 +1,6 @@
 //! `longhaul chat`: a conversation at the terminal, or line by line through a pipe.
 
+mod approval_scope;
 mod approvals;
 mod console;
 mod frame_rate;
@@ -159,11 +160,7 @@ async fn converse(
     };
     let session = match &record {
         Some(record) => runtime.open(&record.id).await?,
-        None => {
-            let session = runtime.create(None).await?;
-            folders::record_origin_folder(place, session.id());
-            session
-        }
+        None => runtime.create(None).await?,
     };
     let style = super::style(place);
     let untitled = record.as_ref().is_none_or(|record| record.title.is_none());
@@ -198,7 +195,7 @@ impl ChatContext<'_> {
         let tools = self.runtime.agent().limits.tools.may();
         let no_tools = (!tools).then(|| super::NO_TOOLS.to_owned());
         let assumed = super::assumed_window(&self.session, self.runtime).await?;
-        let elsewhere = folders::warning(self.place, self.session.id());
+        let elsewhere = folders::warning(self.place, self.runtime, self.session.id()).await;
         for warning in note.into_iter().chain(no_tools).chain(assumed).chain(elsewhere) {
             let note = wrapped(&warning, 2, 2, out::width());
             text.push_str(&format!("{} {note}\n", self.style.amber("!")));

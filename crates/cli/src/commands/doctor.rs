@@ -14,7 +14,7 @@ use crate::agent_file::{self, ResolvedConfig};
 use crate::assemble;
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, DONE, Outcome};
-use crate::model_discovery::{self, LocalModelServer, ServerProbeResult};
+use crate::model_discovery::{self, LocalModelServer, ServerProbe, ServerProbeResult};
 use crate::model_facts::ModelFacts;
 use crate::term::out;
 use crate::term::style::TextPainter;
@@ -41,7 +41,7 @@ pub(crate) async fn run(place: &CliEnvironment) -> Outcome {
     let server = ServerDiagnosis::of(place, &loaded).await;
     facts.extend(server.named(&config.model, style).map(|server| ("server", server)));
     // A person who named a server need not hear that no local one answers.
-    if !matches!(server, ServerDiagnosis::Named(_)) || !found.is_empty() {
+    if !matches!(server, ServerDiagnosis::Named(..)) || !found.is_empty() {
         facts.extend(servers(&found, style).into_iter().map(|server| ("server", server)));
     }
     let used = used(place, loaded.as_ref(), &server).await;
@@ -106,15 +106,17 @@ fn some_of(models: &[String]) -> String {
 enum ServerDiagnosis {
     /// No server was named, or none is needed.
     Unnamed,
-    /// A server was named and asked. The field is the server's answer.
-    Named(ServerProbeResult),
+    /// A server was named and asked: its answer, and a hint about its base URL.
+    Named(ServerProbeResult, Option<String>),
 }
 
 impl ServerDiagnosis {
     async fn of(place: &CliEnvironment, loaded: &Outcome<ResolvedConfig>) -> Self {
         match loaded {
             Ok(loaded) if loaded.names_a_server && !is_scripted(&loaded.config.model) => {
-                Self::Named(model_discovery::ask(place, &loaded.config.model).await)
+                let ServerProbe { result, hint } =
+                    model_discovery::probe_named(place, &loaded.config.model).await;
+                Self::Named(result, hint)
             }
             _ => Self::Unnamed,
         }
@@ -122,7 +124,7 @@ impl ServerDiagnosis {
 
     /// Describes the named server in a line.
     fn named(&self, model: &ModelConfig, style: TextPainter) -> Option<String> {
-        let Self::Named(answer) = self else { return None };
+        let Self::Named(answer, hint) = self else { return None };
         let says = match answer {
             ServerProbeResult::Models(models) => some_of(models),
             ServerProbeResult::Other(status) => {
@@ -131,7 +133,8 @@ impl ServerDiagnosis {
             ServerProbeResult::Silent => style.red("does not answer"),
             ServerProbeResult::Unasked => "not asked: the key is missing".to_owned(),
         };
-        Some(format!("{} (named) · {says}", visible(&model.base_url)))
+        let hint = hint.as_ref().map(|hint| format!(" · {}", style.amber(hint))).unwrap_or_default();
+        Some(format!("{} (named) · {says}{hint}", visible(&model.base_url)))
     }
 }
 
@@ -158,7 +161,7 @@ async fn used(
         Err(_) => return Err("nothing until that is mended"),
     };
     // Not asked again: the server has just been silent, and another wait tells nothing new.
-    if matches!(server, ServerDiagnosis::Named(ServerProbeResult::Silent)) {
+    if matches!(server, ServerDiagnosis::Named(ServerProbeResult::Silent, _)) {
         return Err("nothing: the server that is named does not answer");
     }
     let completed = model_discovery::complete(place, loaded.clone()).await;
@@ -178,7 +181,7 @@ async fn would_use(
     };
     let model = &loaded.config.model;
     let unlisted = match server {
-        ServerDiagnosis::Named(ServerProbeResult::Models(models)) if !models.contains(&model.name) => {
+        ServerDiagnosis::Named(ServerProbeResult::Models(models), _) if !models.contains(&model.name) => {
             ", which the server does not list"
         }
         _ => "",

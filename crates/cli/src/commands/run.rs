@@ -15,13 +15,13 @@ use longhaul_core::event::RunEnd;
 use longhaul_core::history::LogEntryKind;
 use longhaul_core::message::{Part, Role};
 use rustix::fs::FileType;
-use tokio::io::AsyncReadExt;
 
 use crate::args::RunArgs;
 use crate::assemble::{self, ToolApprovalMode};
 use crate::environment::CliEnvironment;
 use crate::failure::{CANCELLED, CommandError, DONE, Outcome};
 use crate::folders;
+use crate::piped_input::{self, MAX_INPUT_BYTES, PipedText};
 use crate::signals::InterruptSignals;
 use crate::term::human::short;
 use crate::term::out;
@@ -63,16 +63,12 @@ async fn in_session(
     let session = match &args.session {
         Some(meant) => {
             let session = super::find(place, runtime, meant).await?;
-            if let Some(elsewhere) = folders::warning(place, session.id()) {
+            if let Some(elsewhere) = folders::warning(place, runtime, session.id()).await {
                 show.warn(&elsewhere)?;
             }
             session
         }
-        None => {
-            let session = runtime.create(Some(super::sessions::title_of(prompt))).await?;
-            folders::record_origin_folder(place, session.id());
-            session
-        }
+        None => runtime.create(Some(super::sessions::title_of(prompt))).await?,
     };
     if !runtime.agent().limits.tools.may() {
         show.warn(super::NO_TOOLS)?;
@@ -125,9 +121,8 @@ fn is_piped() -> bool {
 
 /// Reads all of standard input. A hint is printed while a silent pipe is waited for.
 async fn piped() -> Outcome<String> {
-    let mut text = String::new();
-    let mut input = tokio::io::stdin();
-    let mut reading = std::pin::pin!(input.read_to_string(&mut text));
+    let input = tokio::io::stdin();
+    let mut reading = std::pin::pin!(piped_input::read_text(input, MAX_INPUT_BYTES));
     let read = match tokio::time::timeout(QUIET, &mut reading).await {
         Ok(read) => read,
         Err(_) => {
@@ -135,7 +130,11 @@ async fn piped() -> Outcome<String> {
             reading.await
         }
     };
-    read.map_err(|error| CommandError::usage(format!("standard input: {error}")))?;
+    let PipedText { text, notices } =
+        read.map_err(|error| CommandError::usage(format!("standard input: {error}")))?;
+    for notice in notices {
+        out::told(&notice);
+    }
     // A pipe mostly ends with a line break that nobody typed.
     Ok(text.trim_end().to_owned())
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use longhaul_core::ids::Millis;
+use longhaul_core::moment::utc_moment;
 
 /// Formats a number: `52.1K` for 52,100.
 pub(crate) fn short(number: u64) -> String {
@@ -62,6 +63,19 @@ pub(crate) fn limit(limit: Duration) -> String {
     }
 }
 
+/// The shortest wait that is told with the moment of its end.
+const FAR_AHEAD: Duration = Duration::from_secs(600);
+
+/// Formats a wait from `now` on: `8 s`, `1 h 00 min (at 14:05 UTC)`. On another day the moment has its date.
+pub(crate) fn wait(after_ms: u64, now: Millis) -> String {
+    // Rounded up, because "in 0 s" would look like no wait at all.
+    let length = Duration::from_secs(after_ms.div_ceil(1_000));
+    if length < FAR_AHEAD {
+        return if length.is_zero() { "0 s".to_owned() } else { time(length) };
+    }
+    format!("{} (at {})", time(length), utc_moment(now.saturating_add(after_ms), now))
+}
+
 /// Formats a time in the past: `3 min ago`.
 pub(crate) fn ago(then: Millis, now: Millis) -> String {
     // The clock may have been set back, so a time in the future counts as now.
@@ -90,6 +104,19 @@ mod tests {
         assert_eq!(all, ["0", "999", "1K", "52.1K", "100K", "200K", "999.9K", "1M", "1.3M"]);
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([1, 41].map(|number| count(number, "message")), ["1 message", "41 messages"]);
+    }
+
+    #[test]
+    fn a_wait_is_told_as_a_length_and_far_ahead_with_its_end() {
+        let now = 1_800_000_000_000;
+        let all = [0, 1, 8_000, 75_000, 599_000, 600_000, 3_600_000, 86_400_000].map(|ms| wait(ms, now));
+        let far = [
+            "10 min 00 s (at 08:10 UTC)",
+            "1 h 00 min (at 09:00 UTC)",
+            "24 h 00 min (at 2027-01-16 08:00 UTC)",
+        ];
+        assert_eq!(all[..5], ["0 s", "1 s", "8 s", "1 min 15 s", "9 min 59 s"]);
+        assert_eq!(all[5..], far);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use longhaul::compaction::only_leaves_out;
 use longhaul_core::ids::Millis;
 
-use super::human::{count, short};
+use super::human::{count, short, wait};
 use super::markdown::{MarkdownFormatter, MarkdownSpan};
 use super::style::TextPainter;
 use super::text::{visible, width};
@@ -193,7 +193,9 @@ impl TranscriptRenderer {
             UiEvent::Switched { model } => {
                 self.rule(&format!("the model is {} from here on", visible(model)))
             }
-            UiEvent::Retrying { message, attempt, after_ms } => self.retrying(message, *attempt, *after_ms),
+            UiEvent::Retrying { message, attempt, after_ms } => {
+                self.retrying(message, *attempt, &wait(*after_ms, now))
+            }
             UiEvent::RunEnded(ended) => self.run_ended(ended),
             UiEvent::Parked { reason } => self.warning(&format!("waits for you: {reason}")),
             UiEvent::Broken { message } => {
@@ -364,15 +366,13 @@ impl TranscriptRenderer {
 
     /// Prints the reason that a call is repeated. An outage may last for hours: an equal reason is printed
     /// again only with every tenth attempt.
-    fn retrying(&mut self, message: &str, attempt: u64, after_ms: u64) {
+    fn retrying(&mut self, message: &str, attempt: u64, wait: &str) {
         let is_known = std::mem::replace(&mut self.retried, message.to_owned()) == message;
         let message = super::text::one_line(message);
-        // Rounded up, because "in 0 s" would look like no wait at all.
-        let seconds = after_ms.div_ceil(1_000);
         match (is_known, attempt % 10) {
-            (false, _) => self.warning(&format!("{message} · trying again in {seconds} s")),
+            (false, _) => self.warning(&format!("{message} · trying again in {wait}")),
             (true, 0) => {
-                self.warning(&format!("{message} · {attempt} attempts so far · trying again in {seconds} s"));
+                self.warning(&format!("{message} · {attempt} attempts so far · trying again in {wait}"));
             }
             (true, _) => {}
         }

@@ -85,9 +85,9 @@ pub(crate) fn write_closed(path: &Path, text: &str) {
 }
 
 /// Feeds a command's standard input and waits for it.
-pub(crate) fn fed(mut command: Command, input: &str) -> Given {
+pub(crate) fn fed(mut command: Command, input: impl AsRef<[u8]>) -> Given {
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.stdin.take().unwrap().write_all(input.as_ref()).unwrap();
     given(child.wait_with_output().unwrap())
 }
 

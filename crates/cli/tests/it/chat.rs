@@ -360,3 +360,15 @@ fn at_a_terminal_a_message_that_waits_after_a_cancelled_compaction_is_said_to_wa
     terminal.press("\u{4}");
     assert_eq!(terminal.child.wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn a_bad_byte_in_a_piped_line_costs_no_other_line() {
+    let bench = Bench::new();
+    let fake = Fake::start([]);
+    let given = fed(bench.with(&fake, &["chat"]), b"caf\xe9\ntwo\n").exits(0);
+    let last = fake.asked().pop().unwrap().to_string();
+    assert!(last.contains("\"caf\u{fffd}\"") && last.contains("\"two\""), "{last}");
+    assert!(given.err.contains("line 1 of the input has 1 bad byte, from column 4 on"), "{}", given.err);
+    fed(bench.with(&fake, &["chat"]), b"\xff\xfeh\0\xe9\0\r\0\n\0").exits(0);
+    assert!(fake.asked().pop().unwrap().to_string().contains("\"hé\""));
+}

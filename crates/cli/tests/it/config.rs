@@ -186,6 +186,22 @@ fn the_doctor_asks_the_server_that_run_would_use() {
     );
     let unlisted = bench.run(&["--base-url", &url, "--model", "other", "doctor"]).exits(0).out;
     assert!(unlisted.contains("does not list"), "{unlisted}");
+    let root = url.trim_end_matches("/v1");
+    for pasted in [
+        root.to_owned(),
+        format!("{root}/"),
+        format!("{url}/chat/completions"),
+        format!("{root}/v1/embeddings/"),
+    ] {
+        let said = bench.run(&["--base-url", &pasted, "doctor"]).exits(0).out;
+        let (address, hint) = (format!("is at {url}"), "set `base_url` to it");
+        assert!(
+            said.contains("(named) · fake-1, talker-1") && said.contains(&address) && said.contains(hint),
+            "{pasted}: {said}"
+        );
+        let listed = bench.run(&["--base-url", &pasted, "models"]).exits(0);
+        assert!(listed.out.contains("talker-1") && listed.err.matches(hint).count() == 1, "{listed:?}");
+    }
     let silent = bench.run(&["--base-url", "http://127.0.0.1:9/v1", "doctor"]).exits(0).out;
     assert!(silent.contains("127.0.0.1:9/v1 (named) · does not answer"), "{silent}");
     assert!(silent.contains("nothing: the server that is named does not answer"), "{silent}");
@@ -274,4 +290,30 @@ fn a_providers_own_server_is_not_called_without_a_key() {
     bench.write("longhaul.yml", "retry: { patience: 0s, streamAttempts: 0 }");
     let given = bench.run_with(&fake, &["--provider", "openai", "run", "hello"]).exits(1);
     assert!(!given.err.contains("needs a key"), "{}", given.err);
+}
+
+#[test]
+fn prompts_and_agent_files_may_be_utf_16_and_a_bad_byte_is_named_with_its_place() {
+    let bench = Bench::new();
+    let fake = Fake::start([]);
+    let file = format!(
+        "model: {{ base_url: '{}', name: fake-1 }}\nsystemPrompt: {{ file: prompt.md }}\n",
+        fake.url()
+    );
+    let mut wide = vec![0xff, 0xfe];
+    wide.extend(file.encode_utf16().flat_map(u16::to_le_bytes));
+    std::fs::write(bench.work().join("longhaul.yml"), wide).unwrap();
+    std::fs::write(bench.work().join("prompt.md"), b"\xfe\xff\0R\0h\0y\0m\0e\0!").unwrap();
+    std::fs::write(bench.work().join("AGENTS.md"), b"Be fran\xe7ais.\n").unwrap();
+    let given = bench.run(&["--config", "longhaul.yml", "run", "hello"]).exits(0);
+    let system = fake.asked()[0]["messages"][0]["content"].as_str().unwrap().to_owned();
+    assert!(system.starts_with("Rhyme!") && system.contains("Be fran\u{fffd}ais."), "{system}");
+    assert!(given.err.contains("AGENTS.md has 1 byte that is no UTF-8, at offset 7"), "{}", given.err);
+    std::fs::write(bench.work().join("prompt.md"), b"Rhyme\nin fran\xe7ais!").unwrap();
+    let bad = bench.run(&["--config", "longhaul.yml", "run", "hello"]).exits(2);
+    assert!(
+        bad.err.contains("it has 1 byte that is no UTF-8, at offset 13 (line 2, column 8)"),
+        "{}",
+        bad.err
+    );
 }

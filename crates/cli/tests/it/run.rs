@@ -386,3 +386,113 @@ fn the_demo_works_in_an_empty_folder() {
     let named = bench.run(&["demo", "--fast", "."]).exits(1);
     assert!(named.err.contains("at least 6 text files"), "{}", named.err);
 }
+
+#[test]
+fn a_pipe_in_another_encoding_or_with_bad_bytes_is_read() {
+    let bench = Bench::new();
+    let fake = Fake::start([]);
+    let sent = || texts(&fake.asked().pop().unwrap(), "user").pop().unwrap().to_owned();
+    let bad = fed(bench.with(&fake, &["run", "read"]), b"one\ncaf\xe9 \xff\n").exits(0);
+    assert_eq!(sent(), "read\n\n<stdin>\none\ncaf\u{fffd} \u{fffd}\n</stdin>");
+    let notice = "standard input has 2 bytes that are no UTF-8, the first at offset 7 (line 2, column 4)";
+    assert!(bad.err.contains(notice) && !bad.out.contains("UTF-8"), "{bad:?}");
+    for bytes in [&b"\xef\xbb\xbfh\xc3\xa9"[..], b"\xff\xfeh\0\xe9\0", b"\xfe\xff\0h\0\xe9"] {
+        let wide = fed(bench.with(&fake, &["run"]), bytes).exits(0);
+        assert_eq!(sent(), "hé", "{bytes:?}");
+        assert!(!wide.err.contains("UTF"), "{wide:?}");
+    }
+}
+
+#[test]
+fn a_pipe_of_a_megabyte_is_truncated_at_the_source() {
+    let bench = Bench::new();
+    let fake = Fake::start([]);
+    let lines: String =
+        (0..20_000).map(|line| format!("line {line} of a log that is very long now\n")).collect();
+    let long = format!("{lines}{}", "x".repeat(1_000_000 - lines.len()));
+    fed(bench.with(&fake, &["run", "what is in it?"]), &long).exits(0);
+    let asked = fake.asked().pop().unwrap();
+    let sent = texts(&asked, "user").pop().unwrap();
+    assert!(sent.starts_with("what is in it?\n\n<stdin>\nline 0 of a log"), "{}", &sent[..200]);
+    assert!(sent.contains("[Output truncated - exceeded maximum length]"), "{}", sent.len());
+    // 16,000 tokens are the model's window.
+    assert!(sent.len() < 64_000, "{}", sent.len());
+}
+
+/// Starts a proxy that gives every request the same answer.
+fn proxy(answer: &'static str) -> String {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            // The beginning of the request is enough: the answer does not depend on it.
+            let _ = stream.read(&mut [0; 16_384]);
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn a_proxy_that_answers_itself_is_named_with_its_variable() {
+    let bench = Bench::new();
+    let run = |variable: &str, proxy: &str, base: &str| {
+        let mut command =
+            bench.command(["--base-url", base, "--model", "m", "--config", "longhaul.yml", "run", "hello"]);
+        given(command.env(variable, proxy).output().unwrap()).exits(1).err
+    };
+    bench.write("longhaul.yml", "retry: { patience: 1s }\n");
+    let login =
+        proxy("HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    let plain = run("HTTP_PROXY", &login, "http://box.example/v1");
+    let tunnel = run("HTTPS_PROXY", &login, "https://box.example/v1");
+    for (told, variable) in [(plain, "HTTP_PROXY"), (tunnel, "HTTPS_PROXY")] {
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        let proxy = format!("the proxy http://{login} (set by `{variable}`) wants a user and a password");
+        assert!(told.contains(&proxy) && !told.contains("key"), "{told}");
+    }
+    let mut doctor = bench.command(["--base-url", "https://box.example/v1", "doctor"]);
+    let told = given(doctor.env("HTTPS_PROXY", &login).output().unwrap()).exits(0).out;
+    assert!(
+        told.contains(&format!("does not answer · the proxy http://{login} (set by `HTTPS_PROXY`)")),
+        "{told}"
+    );
+    let page = proxy(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<html><title>ERROR</title></html>",
+    );
+    let told =
+        run("http_proxy", &page, "http://box.example/v1").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        told.contains(&format!(
+            "\"ERROR\" is probably the answer of the proxy http://{page} (set by `http_proxy`)"
+        )),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_server_warns_of_a_session_that_began_in_another_folder() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Text("One.")]);
+    bench.run_with(&fake, &["run", "hello"]).exits(0);
+    let list: Value = serde_json::from_str(&bench.run(&["sessions", "list", "--json"]).exits(0).out).unwrap();
+    let path = format!("/api/sessions/{}", list[0]["id"].as_str().unwrap());
+    let elsewhere = bench.work().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    for (folder, is_other) in [(bench.work(), false), (elsewhere, true)] {
+        let mut command = bench.with(&fake, &["serve", "--addr", "127.0.0.1:0"]);
+        command.current_dir(&folder);
+        let (mut server, address, _said) = crate::serve::start(command);
+        let token = crate::serve::token(&bench);
+        let shown = crate::serve::ask(&address, "GET", &path, &token, "").1;
+        let resumed = crate::serve::ask(&address, "POST", &format!("{path}/resume"), &token, "{}").1;
+        assert_eq!(shown["folder"], bench.work().canonicalize().unwrap().to_str().unwrap(), "{shown}");
+        for answer in [shown, resumed] {
+            let warning = answer["folderWarning"].as_str().unwrap_or_default();
+            assert_eq!(warning.contains("was begun in"), is_other, "{answer}");
+        }
+        crate::serve::end(&mut server);
+    }
+}

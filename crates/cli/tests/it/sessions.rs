@@ -271,6 +271,14 @@ fn tokens_say_what_kind_of_count_they_are() {
     assert!(given.out.contains("estimated, expected error up to 10 %"), "{}", given.out);
     assert!(given.out.contains("characters / 4") && given.out.contains("45  characters"), "{}", given.out);
     bench.run(&["tokens", "missing.txt"]).exits(2);
+    std::fs::write(bench.work().join("wide.txt"), b"\xff\xfeh\0i\0").unwrap();
+    let wide = bench.run(&["tokens", "wide.txt"]).exits(0);
+    assert!(wide.out.contains(" 2  characters\n") && wide.err.is_empty(), "{wide:?}");
+    std::fs::write(bench.work().join("old.txt"), b"one\nthe caf\xe9\n").unwrap();
+    let old = bench.run(&["tokens", "old.txt"]).exits(0);
+    assert!(old.err.contains("old.txt: 1 byte that is no UTF-8, at offset 11 (line 2, column 8)"), "{old:?}");
+    std::fs::write(bench.work().join("picture"), b"\x89PNG\r\n\x1a\n\0\0\0\xff\xff\xff\xff").unwrap();
+    assert!(bench.run(&["tokens", "picture"]).exits(2).err.contains("this is no text"));
 }
 
 #[test]

@@ -22,7 +22,12 @@ impl Default for Log {
 impl Log {
     fn begun() -> Self {
         let mut log = Self::default();
-        log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        log.add(EventBody::SessionStarted {
+            title: None,
+            forked_from: None,
+            imported_from: None,
+            folder: None,
+        });
         log.add(EventBody::RunStarted { run_id: "r".into() });
         log
     }

@@ -18,7 +18,12 @@ struct Log {
 impl Log {
     fn new() -> Self {
         let mut log = Self { history: History::default(), fixed: 100 };
-        log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        log.add(EventBody::SessionStarted {
+            title: None,
+            forked_from: None,
+            imported_from: None,
+            folder: None,
+        });
         log.add(EventBody::RunStarted { run_id: "r".into() });
         log
     }

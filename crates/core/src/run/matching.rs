@@ -88,7 +88,9 @@ impl ArgumentRule {
 /// Returns whether a value can do more than the pattern that allows it shows. Signs of a shell and `..` in a path count
 /// if the pattern has none.
 fn says_more(value: &str, pattern: &str) -> bool {
-    let goes_up = |text: &str| text.split('/').any(|part| part == "..");
+    // A path may stand behind an option, such as `--dir=../x`, or between quotes.
+    let goes_up =
+        |text: &str| text.split(['/', ' ', '\t', '=', ':', ',', '"', '\'']).any(|part| part == "..");
     value.contains(|c| MEANS_MORE.contains(&c) && !pattern.contains(c))
         || (goes_up(value) && !goes_up(pattern))
 }
@@ -182,8 +184,18 @@ mod tests {
         };
         assert_eq!(matching.decide(&bash("git log -p src/a.rs")), ToolApproval::Allow);
         for more in [
-            "; rm x", "&& rm x", "| sh", "> x", "`rm x`", "$(rm x)", "\nrm x", "-S $HOME", "<(rm x)",
+            "; rm x",
+            "&& rm x",
+            "| sh",
+            "> x",
+            "`rm x`",
+            "$(rm x)",
+            "\nrm x",
+            "-S $HOME",
+            "<(rm x)",
             "../../x",
+            "../x",
+            "--output=../x",
         ] {
             let command = format!("git log {more}");
             assert_eq!(matching.decide(&bash(&command)), ToolApproval::Ask, "{command}");

@@ -42,7 +42,8 @@ impl Stage {
             now: 1_000,
             held: None,
         };
-        let begun = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+        let begun =
+            EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
         assert_eq!(stage.feed(RunLoopInput::Record(vec![begun])), []);
         stage
     }

@@ -14,8 +14,9 @@ use super::{ModelCallFailure, RunEffect, RunNotice, RunTimer, calling, pausing};
 use crate::attempt::{BrokenAnswer, BrokenAnswerAction};
 use crate::error::ErrorCode;
 use crate::event::{EventBody, NoteReason, PartialAnswerReason};
-use crate::ids::{Millis, StepId};
+use crate::ids::StepId;
 use crate::message::{Message, ModelStopReason, Part};
+use crate::moment::{length_in_words, utc_moment};
 
 /// A wait for the next attempt of a model call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,8 +80,8 @@ pub(super) fn server_failed(
         let message = format!(
             "{}; the server asks to be asked again in {} (at {}), later than `retry.patience` waits",
             failure.message,
-            in_words(asked_ms),
-            time_of_day(state.now.saturating_add(asked_ms)),
+            length_in_words(asked_ms),
+            utc_moment(state.now.saturating_add(asked_ms), state.now),
         );
         return calling::end_with_failure(
             state,
@@ -271,7 +272,7 @@ fn give_up_waiting(
     usage: Option<crate::usage::Usage>,
     out: &mut Vec<RunEffect>,
 ) {
-    let patience = state.session.settings.retry.patience_ms.map(in_words).unwrap_or_default();
+    let patience = state.session.settings.retry.patience_ms.map(length_in_words).unwrap_or_default();
     let attempts = match state.step.outage_attempts {
         1 => "1 attempt".to_owned(),
         attempts => format!("{attempts} attempts"),
@@ -285,19 +286,4 @@ fn give_up_waiting(
         Some(step) => calling::end_with_failure(state, &step, failure, Vec::new(), out),
         None => state.fail(failure.code, failure.message, out),
     }
-}
-
-/// Formats a length of time for people, rounded down in the largest unit.
-fn in_words(ms: u64) -> String {
-    match ms / 1_000 {
-        seconds @ 0..=119 => format!("{seconds} s"),
-        seconds @ 120..=7_199 => format!("{} min", seconds / 60),
-        seconds => format!("{} h", seconds / 3_600),
-    }
-}
-
-/// Formats the time of day of a moment, in UTC.
-fn time_of_day(at: Millis) -> String {
-    let minutes = at / 60_000;
-    format!("{:02}:{:02} UTC", minutes / 60 % 24, minutes % 60)
 }

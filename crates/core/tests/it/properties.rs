@@ -123,7 +123,12 @@ impl Log {
         let budget = Budget::new(rng.magnitude(4_000, 100_000), None);
         let fixed = rng.below(budget.usable / 8);
         let mut log = Self { rng, events: Vec::new(), history: History::default(), budget, fixed };
-        log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        log.add(EventBody::SessionStarted {
+            title: None,
+            forked_from: None,
+            imported_from: None,
+            folder: None,
+        });
         log.add(EventBody::RunStarted { run_id: "r".into() });
         log.typed(20, false);
         log

@@ -159,7 +159,12 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(fixed: u64) -> Self {
         let mut session = Self { history: History::default(), fixed };
-        session.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        session.add(EventBody::SessionStarted {
+            title: None,
+            forked_from: None,
+            imported_from: None,
+            folder: None,
+        });
         session.add(EventBody::RunStarted { run_id: "r".into() });
         session
     }

@@ -205,7 +205,8 @@ impl Stage {
             work: VecDeque::new(),
             ended: None,
         };
-        let begun = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+        let begun =
+            EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
         let event = stage.stored(begun);
         let mut history = History::default();
         history.apply(&event).expect("the first event");

@@ -103,7 +103,12 @@ impl ConversationLog {
             notes: Vec::new(),
             role_rewrites: RoleRewrites::default(),
         };
-        log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        log.add(EventBody::SessionStarted {
+            title: None,
+            forked_from: None,
+            imported_from: None,
+            folder: None,
+        });
         // The history accepts messages only within a run, so the whole conversation is one.
         log.add(EventBody::RunStarted { run_id: "r".into() });
         log

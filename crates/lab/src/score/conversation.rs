@@ -60,7 +60,12 @@ impl SimulatedChat {
         let prices = tables::anthropic_sonnet();
         policy.prices = Some(pass::known(&prices));
         let mut log = PolicyLog { summariser, ..PolicyLog::default() };
-        log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        log.add(EventBody::SessionStarted {
+            title: None,
+            forked_from: None,
+            imported_from: None,
+            folder: None,
+        });
         log.add(EventBody::RunStarted { run_id: "r".into() });
         let budget = Budget::new(window_tokens, None);
         Some(Self { log, policy, prices, budget, last_input: 0, last_output: 0, said: 0 })

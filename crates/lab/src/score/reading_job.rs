@@ -168,7 +168,7 @@ fn content(file: usize) -> String {
 /// [`HistoryFoldError`], if the new log does not fold: never.
 pub fn recording(fixed_tokens: u64) -> Result<SessionRecording, HistoryFoldError> {
     let mut bodies = vec![
-        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None },
+        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None },
         EventBody::RunStarted { run_id: "r".into() },
     ];
     let task =

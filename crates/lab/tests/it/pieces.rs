@@ -24,7 +24,7 @@ fn says(id: &str, text: &str, cut: Option<PartialAnswerReason>) -> EventBody {
 fn each_piece_of_an_answer_is_there_once() {
     let asked = EventBody::message_taken(Message::user("u", vec![Part::text("tell me")]));
     let bodies = [
-        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None },
+        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None },
         asked,
         says("a", "one two ", Some(PartialAnswerReason::Paused)),
         says("b", "three four five ", Some(PartialAnswerReason::Lost)),

@@ -55,8 +55,11 @@ pub(crate) fn recording(lines: &[Line]) -> SessionRecording {
 
 /// A recording of those lines; times in milliseconds, 0 where there is none.
 pub(crate) fn timed(lines: &[Line], times: &[u64]) -> SessionRecording {
-    let mut events =
-        vec![event(1, 0, EventBody::SessionStarted { title: None, forked_from: None, imported_from: None })];
+    let mut events = vec![event(
+        1,
+        0,
+        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None },
+    )];
     for (at, line) in lines.iter().enumerate() {
         let time = times.get(at).copied().unwrap_or(0);
         events.push(event(at as u64 + 2, time, body(line, at)));

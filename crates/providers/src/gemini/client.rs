@@ -9,10 +9,13 @@ use longhaul_core::message::ModelOrigin;
 use reqwest::Url;
 
 use super::{API, GeminiStreamDecoder, limits, request};
-use crate::http::{self, ProviderHttpClient, answer};
+use crate::http::{self, BaseUrl, ProviderHttpClient, answer};
 use crate::{Limits, ModelEndpoint, ModelRequest, ModelStream, Provider, ProviderError};
 use longhaul_wire::gemini::refusal;
 use longhaul_wire::raw_json::RawObject;
+
+/// The version in the path of a base URL.
+const PATH_VERSION: &str = "v1beta";
 
 /// The largest size of a count's answer, in bytes.
 const MAX_COUNT_BYTES: usize = 1 << 20;
@@ -21,10 +24,8 @@ const MAX_COUNT_BYTES: usize = 1 << 20;
 #[derive(Clone)]
 pub struct GeminiProvider {
     endpoint: ModelEndpoint,
+    base: BaseUrl,
     http: ProviderHttpClient,
-    stream: Url,
-    count: Url,
-    about: Url,
 }
 
 impl GeminiProvider {
@@ -33,23 +34,29 @@ impl GeminiProvider {
     /// # Errors
     /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
     pub fn new(endpoint: ModelEndpoint) -> Result<Self, ProviderError> {
-        let mut stream = url(&endpoint, ":streamGenerateContent")?;
-        // Without this parameter the API streams the elements of one JSON array.
-        stream.query_pairs_mut().append_pair("alt", "sse");
+        let base = BaseUrl::new(&endpoint.base_url, PATH_VERSION);
+        let stream = stream_url(base.current(), &endpoint.model)?;
         let http =
             ProviderHttpClient::new(&stream, &endpoint.all_headers("x-goog-api-key", ""), endpoint.timeouts)?;
         let http = http.with_variables(&endpoint.variables);
-        let (count, about) = (url(&endpoint, ":countTokens")?, url(&endpoint, "")?);
-        Ok(Self { endpoint, http, stream, count, about })
+        Ok(Self { endpoint, base, http })
     }
 }
 
+/// Returns the address of a streamed answer.
+fn stream_url(base: &str, model: &str) -> Result<Url, ProviderError> {
+    let mut stream = model_url(base, model, ":streamGenerateContent")?;
+    // Without this parameter the API streams the elements of one JSON array.
+    stream.query_pairs_mut().append_pair("alt", "sse");
+    Ok(stream)
+}
+
 /// Returns the address of the model, with a verb.
-fn url(endpoint: &ModelEndpoint, verb: &str) -> Result<Url, ProviderError> {
-    let name = request::resource(&endpoint.model) + verb;
+pub(super) fn model_url(base: &str, model: &str, verb: &str) -> Result<Url, ProviderError> {
+    let name = request::resource(model) + verb;
     // A name such as `models/NAME` is two segments. As one segment its slash would be escaped.
     let segments: Vec<&str> = name.split('/').collect();
-    http::endpoint(&endpoint.base_url, &segments)
+    http::endpoint(base, &segments)
 }
 
 impl fmt::Debug for GeminiProvider {
@@ -65,7 +72,7 @@ impl Provider for GeminiProvider {
     }
 
     async fn limits(&self) -> Limits {
-        limits::ask(&self.http, &self.endpoint, self.about.clone()).await
+        limits::ask(&self.http, &self.endpoint, &self.base).await
     }
 
     fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
@@ -74,7 +81,8 @@ impl Provider for GeminiProvider {
 
     async fn count(&self, request: &ModelRequest) -> Result<Option<u64>, ProviderError> {
         let body = request::encode_count(request, &self.endpoint)?;
-        let response = self.http.post(self.count.clone(), body).await.map_err(refusal::explain)?;
+        let url = model_url(self.base.current(), &self.endpoint.model, ":countTokens")?;
+        let response = self.http.post(url, body).await.map_err(refusal::explain)?;
         let answer = http::collect(self.http.bytes(response), MAX_COUNT_BYTES).await;
         let answer = answer.map_err(|error| self.http.hide_secrets(error))?;
         // An answer that is no JSON object has no total either, so both cases end in one error.
@@ -87,7 +95,8 @@ impl Provider for GeminiProvider {
         let body = self.render(&request)?;
         // The body has the pictures now: the request's copies would only fill memory while the model thinks.
         drop(request);
-        answer::call::<GeminiStreamDecoder>(&self.http, self.stream.clone(), body)
+        let address = |base: &str| stream_url(base, &self.endpoint.model);
+        answer::call_at::<GeminiStreamDecoder>(&self.http, &self.base, address, body)
             .await
             .map_err(refusal::explain)
     }

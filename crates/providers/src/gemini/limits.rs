@@ -2,21 +2,32 @@
 
 use std::time::Duration;
 
-use reqwest::Url;
 use serde_json::Value;
 
-use crate::http::ProviderHttpClient;
+use super::client::model_url;
+use crate::http::{BaseUrl, ProviderHttpClient};
 use crate::{FeatureSupport, LimitSource, Limits, ModelEndpoint, ReasoningScope};
 use longhaul_wire::token_count;
 
 /// The wait for the description of a model.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Asks `GET models/NAME`, unless everything is declared.
-pub(super) async fn ask(http: &ProviderHttpClient, endpoint: &ModelEndpoint, about: Url) -> Limits {
+/// Asks `GET models/NAME`, unless everything is declared. If the API is below the version's path, `base` keeps to it.
+pub(super) async fn ask(http: &ProviderHttpClient, endpoint: &ModelEndpoint, base: &BaseUrl) -> Limits {
     let declared = endpoint.declared;
-    let known = if declared.is_complete() { None } else { http.get_json(about, PATIENCE).await };
+    let known = if declared.is_complete() { None } else { describe(http, &endpoint.model, base).await };
     declared.over(Limits { prefill: FeatureSupport::No, ..known.as_ref().map(read).unwrap_or_default() })
+}
+
+/// Returns the server's description of a model.
+async fn describe(http: &ProviderHttpClient, model: &str, base: &BaseUrl) -> Option<Value> {
+    let about = |base: &str| model_url(base, model, "").ok();
+    if let Some(known) = http.get_json(about(base.current())?, PATIENCE).await {
+        return Some(known);
+    }
+    let known = http.get_json(about(&base.alternative()?)?, PATIENCE).await?;
+    base.adopt_alternative();
+    Some(known)
 }
 
 /// Reads the limits. The window is the input's; the output has a separate limit.

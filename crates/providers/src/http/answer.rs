@@ -11,7 +11,7 @@ use reqwest::Url;
 use tokio::time::timeout;
 
 use super::arguments::{EmptyArgumentsFilter, settled_answer};
-use super::base_url::{BaseUrl, is_elsewhere, is_page, page, with_tried_hint};
+use super::base_url::{BaseUrl, is_elsewhere, is_page, names_missing_model, page, with_tried_hint};
 use super::bounds::{self, AnswerByteCounts};
 use super::joined_events::join_characters;
 use super::patience::ProgressDeadline;
@@ -44,7 +44,20 @@ pub(crate) async fn call_below<D: StreamDecoder>(
     segments: &[&str],
     body: Bytes,
 ) -> Result<ModelStream, ProviderError> {
-    let url = base.endpoint(segments)?;
+    call_at::<D>(http, base, |base| endpoint(base, segments), body).await
+}
+
+/// Makes a call as [`call_below`] does, at the address that `address` makes of a base URL.
+///
+/// # Errors
+/// Every failure before the first event.
+pub(crate) async fn call_at<D: StreamDecoder>(
+    http: &ProviderHttpClient,
+    base: &BaseUrl,
+    address: impl Fn(&str) -> Result<Url, ProviderError>,
+    body: Bytes,
+) -> Result<ModelStream, ProviderError> {
+    let url = address(base.current())?;
     // A base URL with a version has no alternative. After a successful search there is none either.
     let Some(versioned) = base.alternative() else { return call::<D>(http, url, body).await };
     let first = match call::<D>(http, url, body.clone()).await {
@@ -55,9 +68,11 @@ pub(crate) async fn call_below<D: StreamDecoder>(
         status = first.status,
         "no API is at the base URL: the call is made below the path of its version"
     );
-    match call::<D>(http, endpoint(&versioned, segments)?, body).await {
+    match call::<D>(http, address(&versioned)?, body).await {
         // No API is at either path. The first error is about the address that the user wrote.
-        Err(error) if is_elsewhere(&error) => Err(with_tried_hint(first, &versioned)),
+        Err(error) if is_elsewhere(&error) && !names_missing_model(&error) => {
+            Err(with_tried_hint(first, &versioned))
+        }
         // A server that could not be asked proves nothing about the path.
         Err(error) if error.unsent => Err(error),
         answered => {

@@ -1,9 +1,12 @@
-//! The base URL of an API: as given, or the version's path below if the given URL lacks the version.
+//! The base URL of an API: as given, without a pasted operation, or the version's path below if the given URL lacks
+//! the version.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use longhaul_core::error::ErrorCode;
+use longhaul_wire::base_url::{is_version, without_operation};
 use reqwest::Url;
 
 use super::{endpoint, shown};
@@ -23,16 +26,20 @@ pub struct BaseUrl {
 }
 
 impl BaseUrl {
-    /// Returns the base URL `given` of an API with paths below `version`, for example `v1`.
+    /// Returns the base URL `given` of an API with paths below `version`, for example `v1`. The path of an operation
+    /// at its end, such as `/chat/completions`, is left out, and a warning names the base URL to set.
     ///
     /// ```
     /// use longhaul_providers::http::BaseUrl;
     ///
     /// assert_eq!(BaseUrl::new("http://box:8080/", "v1").alternative().as_deref(), Some("http://box:8080/v1"));
     /// assert_eq!(BaseUrl::new("http://box:8080/v1", "v1").alternative(), None);
+    /// assert_eq!(BaseUrl::new("http://box:8080/v1/chat/completions", "v1").current(), "http://box:8080/v1");
     /// ```
     pub fn new(given: &str, version: &str) -> Self {
+        let given = &*base_without_operation(given);
         let versioned = Url::parse(given).ok().filter(|url| !has_version(url)).and_then(|mut url| {
+            trim_slashes(&mut url);
             // A URL that cannot have a path gets no alternative. `endpoint` reports its error.
             url.path_segments_mut().ok()?.pop_if_empty().push(version);
             Some(url.as_str().to_owned())
@@ -53,13 +60,19 @@ impl BaseUrl {
         self.versioned.clone().filter(|versioned| versioned != self.current())
     }
 
-    /// Switches later requests to the alternative, and logs once which base URL to set.
+    /// Switches later requests to the alternative, and logs which base URL to set.
     // Shared by all clones: one discovery serves all later calls.
     pub fn adopt_alternative(&self) {
-        // `swap` tells only the first caller that the value was new, so concurrent calls log once.
-        if let (Some(versioned), false) = (&self.versioned, self.is_versioned.swap(true, Ordering::Relaxed)) {
-            tracing::warn!("{}", found(&self.given, versioned));
+        if let (Some(hint), false) =
+            (self.alternative_hint(), self.is_versioned.swap(true, Ordering::Relaxed))
+        {
+            warn_of_base_url(&hint);
         }
+    }
+
+    /// Returns the hint for a server that answers at the alternative.
+    pub fn alternative_hint(&self) -> Option<String> {
+        self.versioned.as_ref().map(|versioned| found(&self.given, versioned))
     }
 
     /// Returns the address of an operation below [`current`](Self::current).
@@ -76,9 +89,35 @@ fn has_version(url: &Url) -> bool {
     url.path_segments().is_some_and(|mut segments| segments.any(is_version))
 }
 
-fn is_version(segment: &str) -> bool {
-    let number = segment.strip_prefix('v').unwrap_or_default();
-    number.starts_with(|first: char| first.is_ascii_digit())
+/// Removes the slashes at the end of a URL's path.
+pub(super) fn trim_slashes(url: &mut Url) {
+    let path = url.path().trim_end_matches('/').to_owned();
+    url.set_path(&path);
+}
+
+/// Returns a base URL without the path of an operation at its end, and logs once which base URL to set.
+pub fn base_without_operation(given: &str) -> String {
+    let Some(base) = without_operation(given) else { return given.to_owned() };
+    warn_of_base_url(&operation_hint(given, &base));
+    base
+}
+
+/// Logs a hint about a base URL, once in a process.
+pub fn warn_of_base_url(hint: &str) {
+    // Several clients of a process may have the same base URL, and one warning is enough.
+    static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    if WARNED.lock().unwrap_or_else(PoisonError::into_inner).insert(hint.to_owned()) {
+        tracing::warn!("{hint}");
+    }
+}
+
+/// Returns the hint for a base URL with the path of an operation at its end.
+pub fn operation_hint(given: &str, base: &str) -> String {
+    format!(
+        "{} is the address of one operation, and its API is at {}: set `base_url` to it",
+        shown_base(given),
+        shown_base(base)
+    )
 }
 
 /// Returns the hint for a base URL without a version.
@@ -90,10 +129,16 @@ fn found(given: &str, versioned: &str) -> String {
     )
 }
 
+/// Reports whether a server names a missing model. The path is right then.
+pub(crate) fn names_missing_model(error: &ProviderError) -> bool {
+    let message = error.message.to_lowercase();
+    // Gemini's words are "models/NAME is not found for API version v1beta".
+    message.contains("model ") || message.contains("models/") && message.contains("is not found")
+}
+
 /// Adds a hint to the error of an API neither at the base URL nor below the version.
 pub(crate) fn with_tried_hint(error: ProviderError, versioned: &str) -> ProviderError {
-    if error.message.to_lowercase().contains("model ") {
-        // The server names a missing model. So the path is right.
+    if names_missing_model(&error) {
         return error;
     }
     let message = format!(
@@ -137,7 +182,7 @@ pub fn is_page(body: &[u8]) -> bool {
 const MAX_TITLE_CHARS: usize = 80;
 
 /// Returns the title of a page.
-fn title(body: &str) -> Option<String> {
+pub(super) fn title(body: &str) -> Option<String> {
     // Only ASCII letters change, so a position in `lower` is the same position in `body`.
     let lower = body.to_ascii_lowercase();
     let start = lower.find("<title")?;
@@ -164,6 +209,35 @@ mod tests {
             assert_eq!(alternative(versioned), None, "{versioned}");
         }
         assert_eq!(alternative("no url"), None);
+    }
+
+    #[test]
+    fn an_operation_at_the_end_is_left_out_before_the_version_is_looked_for() {
+        let base = BaseUrl::new("http://box/proxy/chat/completions", "v1");
+        assert_eq!(
+            (base.current(), base.alternative().as_deref()),
+            ("http://box/proxy", Some("http://box/proxy/v1"))
+        );
+        let base = BaseUrl::new("http://box/v1/messages/", "v1");
+        assert_eq!((base.current(), base.alternative()), ("http://box/v1", None));
+        assert_eq!(base.endpoint(&["messages"]).unwrap().as_str(), "http://box/v1/messages");
+        assert_eq!(
+            operation_hint("http://me:key@box/v1/responses?key=x", "http://box/v1"),
+            "http://box/v1/responses is the address of one operation, and its API is at http://box/v1: set `base_url` \
+             to it"
+        );
+    }
+
+    #[test]
+    fn slashes_at_the_end_mean_nothing() {
+        for base in ["http://box/v1", "http://box/v1/", "http://box/v1//", "http://box/v1///"] {
+            assert_eq!(
+                BaseUrl::new(base, "v1").endpoint(&["a"]).unwrap().as_str(),
+                "http://box/v1/a",
+                "{base}"
+            );
+        }
+        assert_eq!(BaseUrl::new("http://box//", "v1").alternative().as_deref(), Some("http://box/v1"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The key in errors: a refused request's error reports whether a key was sent.
 
 use super::Secret;
+use super::proxy_answer::PROXY_AUTHENTICATION_REQUIRED;
 use crate::ProviderError;
 use longhaul_core::error::ErrorCode;
 
@@ -25,8 +26,9 @@ pub(super) fn describe(headers: &[(String, Secret)]) -> String {
 
 /// Adds the description of the key to the error of a refused request.
 pub(super) fn explain(key: &str, mut error: ProviderError) -> ProviderError {
-    // With status 402 the key is valid, so a hint about it would mislead.
-    if error.code == ErrorCode::Auth && error.status != Some(PAYMENT_REQUIRED) {
+    // With status 402 the key is valid, and 407 is about a proxy's user, so a hint about the key would mislead.
+    let is_of_key = !matches!(error.status, Some(PAYMENT_REQUIRED | PROXY_AUTHENTICATION_REQUIRED));
+    if error.code == ErrorCode::Auth && is_of_key {
         error.message = format!("{}; {key}", error.message);
     }
     error

@@ -99,22 +99,59 @@ impl NetworkVariables {
         words
     }
 
-    /// Returns the likely setting behind an unreachable server: the proxy with its variable, or the source of trust
-    /// in a certificate.
+    /// Returns the likely setting behind an unreachable server: the proxy with its variable, the source of trust in a
+    /// certificate, or the scheme of the base URL.
     pub fn hint(&self, url: &Url, error: &reqwest::Error) -> Option<String> {
-        let proxy = self.proxy_to(url).map(|ProxySetting { address, variable }| {
-            format!("the way leads through the proxy {address} (set by `{variable}`)")
-        });
-        match (proxy, is_certificate(error)) {
-            (None, false) => None,
-            (None, true) => Some(self.trust()),
-            (Some(proxy), false) => {
-                Some(format!("{proxy}: is it running? `NO_PROXY` names hosts that are reached without it"))
+        self.hint_for(url, ConnectionFault::of(url, error))
+    }
+
+    fn hint_for(&self, url: &Url, fault: ConnectionFault) -> Option<String> {
+        let proxy = self.proxy_in_words(url);
+        let way = || proxy.as_ref().map(|proxy| format!("the way leads through {proxy}"));
+        match fault {
+            ConnectionFault::ProxyLogin => Some(format!("{} {}", proxy?, self.proxy_login(url))),
+            ConnectionFault::ProxyRefusal => Some(format!(
+                "{} does not connect to {}: it may not allow the host, or not reach it; `NO_PROXY` names hosts that \
+                 are reached without it",
+                proxy?,
+                url.host_str().unwrap_or_default()
+            )),
+            ConnectionFault::Certificate(fault) => {
+                let words = fault.in_words().map_or_else(|| self.trust(), str::to_owned);
+                Some(match way() {
+                    None => words,
+                    Some(way) => format!("{way}, which may show a certificate of its own; {words}"),
+                })
             }
-            (Some(proxy), true) => {
-                Some(format!("{proxy}, which may show a certificate of its own; {}", self.trust()))
+            ConnectionFault::NoTls => {
+                Some(join(way(), "there is no TLS at this port: does `base_url` have to begin with http://?"))
             }
+            ConnectionFault::NoHttp => Some(join(
+                way(),
+                "the answer is no HTTP: if the server speaks TLS, `base_url` must begin with https://",
+            )),
+            ConnectionFault::Other => way().map(|way| {
+                format!("{way}: is it running? `NO_PROXY` names hosts that are reached without it")
+            }),
         }
+    }
+
+    /// Returns the proxy on the way to a server with its variable.
+    pub(super) fn proxy_in_words(&self, url: &Url) -> Option<String> {
+        let ProxySetting { address, variable } = self.proxy_to(url)?;
+        Some(format!("the proxy {address} (set by `{variable}`)"))
+    }
+
+    /// Returns what the proxy on the way to a server says about its user, and what to do.
+    pub(super) fn proxy_login(&self, url: &Url) -> &'static str {
+        let value =
+            self.proxy_to(url).and_then(|proxy| self.0.iter().find(|(name, _)| *name == proxy.variable));
+        if value.is_some_and(|(_, value)| value.contains('@')) {
+            return "did not accept the user and the password in the variable: check both; special characters in them \
+                    are written as %XX";
+        }
+        "wants a user and a password: write them into the variable as http://USER:PASSWORD@HOST:PORT, or name the \
+         server's host in `NO_PROXY`"
     }
 
     /// Returns the setting for the trust in a certificate.
@@ -144,17 +181,106 @@ pub(super) fn push_causes(words: &mut String, error: &reqwest::Error) {
     }
 }
 
-/// Reports whether a connection failed because of the server's certificate. A repeated attempt would fail again.
-pub(super) fn is_certificate(error: &reqwest::Error) -> bool {
-    causes(error).any(of_certificate)
+fn join(way: Option<String>, words: &str) -> String {
+    way.map_or_else(|| words.to_owned(), |way| format!("{way}; {words}"))
 }
 
-fn of_certificate(cause: &(dyn Error + 'static)) -> bool {
-    // `source` of an I/O error skips the wrapped error itself and returns that error's source.
-    let wrapped = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    let wrapped = wrapped.and_then(|wrapped| wrapped.downcast_ref::<rustls::Error>());
-    let tls = wrapped.or_else(|| cause.downcast_ref::<rustls::Error>());
-    matches!(tls, Some(rustls::Error::InvalidCertificate(_)))
+/// The kind of a failed connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ConnectionFault {
+    /// The proxy wants to know who asks.
+    ProxyLogin,
+    /// The proxy did not connect to the server.
+    ProxyRefusal,
+    Certificate(CertificateFault),
+    /// The other side does not speak TLS.
+    NoTls,
+    /// The other side does not speak HTTP.
+    NoHttp,
+    Other,
+}
+
+impl ConnectionFault {
+    fn of(url: &Url, error: &reqwest::Error) -> Self {
+        let causes = || causes(error);
+        if let Some(tls) = causes().find_map(tls_error) {
+            return Self::of_tls(tls);
+        }
+        // The errors of a tunnel have no public type, so their words decide.
+        let has = |words: &str| causes().any(|cause| cause.to_string().contains(words));
+        match () {
+            () if has("proxy authorization required") => Self::ProxyLogin,
+            () if has("tunnel error: unsuccessful") => Self::ProxyRefusal,
+            // The words of the HTTP library for a start that is no status line, such as a TLS alert.
+            () if url.scheme() == "http" && has("invalid HTTP") => Self::NoHttp,
+            () => Self::Other,
+        }
+    }
+
+    fn of_tls(error: &rustls::Error) -> Self {
+        match error {
+            rustls::Error::InvalidCertificate(error) => Self::Certificate(CertificateFault::of(error)),
+            rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType) => Self::NoTls,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The reason why a certificate is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CertificateFault {
+    Expired,
+    NotValidYet,
+    OtherName,
+    Untrusted,
+}
+
+impl CertificateFault {
+    fn of(error: &rustls::CertificateError) -> Self {
+        use rustls::CertificateError as Error;
+        match error {
+            Error::Expired | Error::ExpiredContext { .. } => Self::Expired,
+            Error::NotValidYet | Error::NotValidYetContext { .. } => Self::NotValidYet,
+            Error::NotValidForName | Error::NotValidForNameContext { .. } => Self::OtherName,
+            _ => Self::Untrusted,
+        }
+    }
+
+    /// Returns what to do; `None` if the source of trust decides.
+    fn in_words(self) -> Option<&'static str> {
+        match self {
+            Self::Expired => Some("the server needs a new certificate, or this machine's clock is wrong"),
+            Self::NotValidYet => Some("is this machine's clock right?"),
+            Self::OtherName => Some("the certificate is for another host: check the host in `base_url`"),
+            Self::Untrusted => None,
+        }
+    }
+}
+
+/// Reports whether a connection failed because of the server's certificate.
+pub(super) fn is_certificate(error: &reqwest::Error) -> bool {
+    let tls = causes(error).find_map(tls_error);
+    tls.is_some_and(|tls| matches!(ConnectionFault::of_tls(tls), ConnectionFault::Certificate(_)))
+}
+
+/// Reports whether a repeated attempt would fail again, until a person has changed a setting.
+pub(super) fn is_permanent(url: &Url, error: &reqwest::Error) -> bool {
+    match ConnectionFault::of(url, error) {
+        ConnectionFault::ProxyRefusal | ConnectionFault::Other => false,
+        ConnectionFault::ProxyLogin
+        | ConnectionFault::Certificate(_)
+        | ConnectionFault::NoTls
+        | ConnectionFault::NoHttp => true,
+    }
+}
+
+fn tls_error<'e>(mut cause: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
+    // `source` of an I/O error skips the wrapped error itself and returns that error's source. The HTTP library wraps
+    // the I/O error of TLS in another one.
+    while let Some(wrapped) = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+        cause = wrapped;
+    }
+    cause.downcast_ref::<rustls::Error>()
 }
 
 #[cfg(test)]
@@ -197,12 +323,84 @@ mod tests {
     #[test]
     fn a_certificate_is_found_among_the_causes() {
         let unknown = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
-        assert!(of_certificate(&unknown));
-        assert!(of_certificate(&std::io::Error::other(unknown)));
-        assert!(!of_certificate(&std::io::Error::other("broken")));
+        assert_eq!(tls_error(&unknown), Some(&unknown));
+        let wrapped = std::io::Error::other(unknown.clone());
+        assert_eq!(tls_error(&wrapped), Some(&unknown));
+        assert_eq!(tls_error(&std::io::Error::other(wrapped)), Some(&unknown));
+        assert_eq!(tls_error(&std::io::Error::other("broken")), None);
         let set = NetworkVariables::from_environment(&[("SSL_CERT_FILE", "/etc/own.pem")]);
         let read = "the certificates to trust are read from there: `SSL_CERT_FILE` is /etc/own.pem";
         assert_eq!(set.trust(), read);
         assert!(NetworkVariables::default().trust().starts_with("`SSL_CERT_FILE` names a file"));
+    }
+
+    #[test]
+    fn a_refused_certificate_is_told_with_what_to_do() {
+        use rustls::CertificateError as Error;
+        let url = Url::parse("https://box.example").unwrap();
+        let hint = |variables: &[(&str, &str)], error: Error| {
+            let fault = ConnectionFault::of_tls(&rustls::Error::InvalidCertificate(error));
+            NetworkVariables::from_environment(variables).hint_for(&url, fault).unwrap()
+        };
+        assert!(hint(&[], Error::Expired).contains("needs a new certificate"));
+        assert!(hint(&[], Error::NotValidYet).contains("clock"));
+        assert!(hint(&[], Error::NotValidForName).contains("check the host in `base_url`"));
+        for untrusted in [Error::UnknownIssuer, Error::BadSignature] {
+            assert!(hint(&[], untrusted).contains("`SSL_CERT_FILE` names a file"));
+        }
+        let own = hint(&[("https_proxy", "p:1"), ("SSL_CERT_FILE", "/own.pem")], Error::UnknownIssuer);
+        assert!(
+            own.starts_with("the way leads through the proxy http://p:1 (set by `https_proxy`), which may"),
+            "{own}"
+        );
+        assert!(own.ends_with("`SSL_CERT_FILE` is /own.pem"), "{own}");
+    }
+
+    /// Returns the error of a request to a listener that answers with `bytes`.
+    async fn failed(scheme: &str, bytes: &'static [u8]) -> (Url, reqwest::Error) {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = Url::parse(&format!("{scheme}://{}/", listener.local_addr().unwrap())).unwrap();
+        let served = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 1024]).await;
+            let _ = stream.write_all(bytes).await;
+            let _ = stream.shutdown().await;
+        });
+        let client = super::super::builder(&url, std::time::Duration::from_secs(5)).build().unwrap();
+        let error = client.get(url.clone()).send().await.unwrap_err();
+        served.await.unwrap();
+        (url, error)
+    }
+
+    #[tokio::test]
+    async fn the_wrong_scheme_is_told() {
+        let variables = NetworkVariables::default();
+        let (url, error) = failed("https", b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
+        let told = variables.explain(&url, &error);
+        assert!(told.ends_with("does `base_url` have to begin with http://?"), "{told}");
+        assert!(is_permanent(&url, &error) && !is_certificate(&error));
+        // The alert `protocol_version`, as OpenSSL sends it.
+        let (url, error) = failed("http", b"\x15\x03\x01\x00\x02\x02\x46").await;
+        let told = variables.explain(&url, &error);
+        assert!(told.ends_with("`base_url` must begin with https://"), "{told}");
+        assert!(is_permanent(&url, &error));
+        let (url, error) = failed("http", b"").await;
+        assert!(!is_permanent(&url, &error), "{}", variables.explain(&url, &error));
+    }
+
+    #[test]
+    fn a_proxy_that_does_not_let_the_request_through_is_told_with_what_to_do() {
+        let url = Url::parse("https://api.example/v1").unwrap();
+        let hint = |proxy: &str, fault| {
+            NetworkVariables::from_environment(&[("HTTPS_PROXY", proxy)]).hint_for(&url, fault).unwrap()
+        };
+        let login = hint("http://p:3128", ConnectionFault::ProxyLogin);
+        let begin = "the proxy http://p:3128 (set by `HTTPS_PROXY`) wants a user and a password";
+        assert!(login.starts_with(begin), "{login}");
+        let login = hint("http://me:secret@p:3128", ConnectionFault::ProxyLogin);
+        assert!(login.contains("did not accept") && !login.contains("secret"), "{login}");
+        let refused = hint("http://p:3128", ConnectionFault::ProxyRefusal);
+        assert!(refused.contains("does not connect to api.example"), "{refused}");
     }
 }

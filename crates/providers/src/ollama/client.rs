@@ -12,7 +12,7 @@ use reqwest::Url;
 
 use super::limits::OllamaInfoUrls;
 use super::{API, OllamaStreamDecoder, limits, request};
-use crate::http::{self, ProviderHttpClient, answer};
+use crate::http::{self, ProviderHttpClient, answer, base_without_operation};
 use crate::{Limits, ModelEndpoint, ModelRequest, ModelStream, Provider, ProviderError};
 
 /// A model behind Ollama.
@@ -37,7 +37,8 @@ impl OllamaProvider {
     /// # Errors
     /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
     pub fn new(endpoint: ModelEndpoint) -> Result<Self, ProviderError> {
-        let base = endpoint.base_url.trim_end_matches('/');
+        let base = base_without_operation(&endpoint.base_url);
+        let base = base.trim_end_matches('/');
         let base = base.strip_suffix("/v1").or_else(|| base.strip_suffix("/api")).unwrap_or(base);
         let chat = http::endpoint(base, &["api", "chat"])?;
         let addresses = OllamaInfoUrls {

@@ -10,7 +10,11 @@ use crate::fake::{Asked, Fake, answer};
 use crate::wire::{call, finished, hi, patient};
 
 /// The wires whose paths begin with `/v1` at their makers.
-const VERSIONED: [Kind; 3] = [Kind::OpenAi, Kind::OpenAiCompatible, Kind::Anthropic];
+const VERSIONED: [Kind; 4] = [Kind::OpenAi, Kind::OpenAiCompatible, Kind::Anthropic, Kind::Gemini];
+
+fn version(kind: Kind) -> &'static str {
+    kind.path_version().unwrap()
+}
 
 const PAGE: &str = "<!DOCTYPE html>\n<html><head><title>Sign in &mdash; Box</title></head></html>";
 
@@ -39,6 +43,9 @@ fn whole(kind: Kind) -> &'static str {
         Kind::OpenAi => {
             r#"{"object":"response","id":"r","status":"completed","output":[{"type":"message","id":"m","content":[{"type":"output_text","text":"here"}]}]}"#
         }
+        Kind::Gemini => {
+            r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"here"}]},"finishReason":"STOP"}]}"#
+        }
         _ => r#"{"choices":[{"index":0,"message":{"content":"here"},"finish_reason":"stop"}]}"#,
     }
 }
@@ -51,9 +58,11 @@ fn posts(asked: &[Asked]) -> Vec<String> {
 async fn an_api_below_its_version_is_found_and_kept_to() {
     for kind in VERSIONED {
         for number in 0..elsewhere().len() {
-            let fake = Fake::start(move |asked| match asked.path.starts_with("/proxy/v1/") {
-                true => answer(200, "application/json", whole(kind)),
-                false => elsewhere().into_iter().nth(number).unwrap(),
+            let fake = Fake::start(move |asked| {
+                match asked.path.starts_with(&format!("/proxy/{}/", version(kind))) {
+                    true => answer(200, "application/json", whole(kind)),
+                    false => elsewhere().into_iter().nth(number).unwrap(),
+                }
             })
             .await;
             let provider = client(kind, fake.url("/proxy/"));
@@ -64,11 +73,58 @@ async fn an_api_below_its_version_is_found_and_kept_to() {
             let paths = posts(&fake.asked());
             assert_eq!(paths.len(), 3, "{kind:?}: {paths:?}");
             assert!(
-                !paths[0].contains("/v1/") && paths[1..].iter().all(|path| path.contains("/v1/")),
+                !paths[0].contains("/v1") && paths[1..].iter().all(|path| path.contains("/v1")),
                 "{paths:?}"
             );
         }
     }
+}
+
+#[tokio::test]
+async fn the_path_of_an_operation_in_the_base_url_is_left_out() {
+    for kind in Kind::ALL {
+        let pasted: &[&str] = match kind {
+            Kind::OpenAi => &["/v1/responses", "/v1/responses/", "/responses"],
+            Kind::OpenAiCompatible => &["/v1/chat/completions", "/chat/completions", "/v1/embeddings"],
+            Kind::Anthropic => &["/v1/messages", "/messages"],
+            Kind::Gemini => &["/v1beta/models/m:generateContent", "/v1beta/models"],
+            Kind::Ollama => &["/api/chat", "/api/generate/", "/v1/chat/completions"],
+        };
+        let answered = if kind == Kind::Ollama {
+            r#"{"message":{"role":"assistant","content":"here"},"done":true,"done_reason":"stop"}"#
+        } else {
+            whole(kind)
+        };
+        for path in pasted {
+            let fake = Fake::start(move |asked| match asked.path.as_str() {
+                "/v1/responses"
+                | "/v1/chat/completions"
+                | "/v1/messages"
+                | "/api/chat"
+                | "/v1beta/models/m:streamGenerateContent" => answer(200, "application/json", answered),
+                _ => answer(404, "text/plain", "404 page not found"),
+            })
+            .await;
+            let answer = finished(call(client(kind, fake.url(path)).as_ref(), hi()).await);
+            assert_eq!(answer.parts[0].as_text(), Some("here"), "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_is_missing_below_the_version_is_the_error() {
+    let fake = Fake::start(|asked| match asked.path.starts_with("/v1beta/") {
+        true => answer(
+            404,
+            "application/json",
+            r#"{"error":{"code":404,"message":"models/m is not found for API version v1beta","status":"NOT_FOUND"}}"#,
+        ),
+        false => answer(404, "text/html", "<html>Error 404 (Not Found)!!1</html>"),
+    })
+    .await;
+    let (_, error) = call(client(Kind::Gemini, fake.url("")).as_ref(), hi()).await;
+    let error = error.unwrap();
+    assert!(error.message.contains("models/m is not found") && !error.message.contains("tried"), "{error:?}");
 }
 
 #[tokio::test]
@@ -89,7 +145,7 @@ async fn an_api_that_is_nowhere_is_said_to_have_been_looked_for() {
             let fake = Fake::start(move |_| elsewhere().into_iter().nth(number).unwrap()).await;
             let (_, error) = call(client(kind, fake.url("")).as_ref(), hi()).await;
             let error = error.unwrap();
-            let tried = format!("{} was tried too", fake.url("/v1"));
+            let tried = format!("{} was tried too", fake.url(&format!("/{}", version(kind))));
             assert!(!error.retryable && error.message.contains(&tried), "{kind:?}: {error:?}");
             // A base URL with its version is asked there and nowhere else.
             let fake = Fake::start(move |_| elsewhere().into_iter().nth(number).unwrap()).await;

@@ -213,7 +213,8 @@ fn the_configured_strategy_keeps_its_options() {
 
 /// A session of about so many bytes of tool output that was never compacted.
 async fn long_session(store: &SharedStore, bytes: usize) -> SessionId {
-    let mut events = vec![EventBody::SessionStarted { title: None, forked_from: None, imported_from: None }];
+    let mut events =
+        vec![EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None }];
     let line = |at: usize| {
         format!("src/part_{}/mod_{at}.rs:{at}: error[E{at}]: cannot find value_{at} in scope\n", at % 97)
     };

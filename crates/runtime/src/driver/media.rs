@@ -18,6 +18,7 @@ use crate::agent::Agent;
 use crate::api_events::ApiEvent;
 use crate::clock::now_ms;
 use crate::picture::{FittedPicture, PictureFitError, PictureLimits, fit};
+use crate::text_encoding::DecodedText;
 
 /// Types of pictures whose content is checked.
 const KNOWN_PICTURES: [&str; 6] =
@@ -315,11 +316,23 @@ async fn in_words(
     match part {
         Part::File(file) if file.is_text() => {
             let bytes = read(file, blobs).await?;
-            let words = std::str::from_utf8(&bytes).map(|content| shown(file, content));
-            Ok(Some(words.unwrap_or_else(|_| not_shown(file, "a file", "it is not valid UTF-8"))))
+            Ok(Some(text_in_words(file, &bytes)))
         }
         Part::File(media) | Part::Image(media) => Ok(takes.refusal(part, media)),
         _ => Ok(None),
+    }
+}
+
+/// Returns the words for a file that is declared as text. A few bad bytes are replaced and counted; content with more
+/// of them is no text.
+fn text_in_words(file: &MediaPart, bytes: &[u8]) -> String {
+    let decoded = DecodedText::new(bytes);
+    match decoded.damage {
+        None => shown(file, &decoded.text, ""),
+        Some(damage) if decoded.is_binary() => {
+            not_shown(file, "a file", &format!("it is no text: it has {damage}"))
+        }
+        Some(damage) => shown(file, &decoded.text, &format!("[replaced by U+FFFD: {damage}]\n")),
     }
 }
 
@@ -328,10 +341,10 @@ async fn read(media: &MediaPart, blobs: &BlobStore) -> Result<Bytes, ProviderErr
     content.map_err(|error| ProviderError::new(ErrorCode::Storage, error.to_string()))
 }
 
-/// Returns a text file: a line that names it, and its content in a fence longer than any that is in it.
+/// Returns a text file: a line that names it, its content in a fence longer than any that is in it, and a note.
 ///
 /// The file has its own lines: many wires join neighbouring texts without anything between them.
-fn shown(file: &MediaPart, content: &str) -> String {
+fn shown(file: &MediaPart, content: &str, note: &str) -> String {
     let fence = "`".repeat(longest_run(content).max(2) + 1);
     let end = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
     let kind = plain(&file.kind());
@@ -339,7 +352,7 @@ fn shown(file: &MediaPart, content: &str) -> String {
         Some(name) => format!("File \"{name}\" ({kind}):"),
         None => format!("File ({kind}):"),
     };
-    format!("\n{heading}\n{fence}\n{content}{end}{fence}\n")
+    format!("\n{heading}\n{fence}\n{content}{end}{fence}\n{note}")
 }
 
 /// Returns the length of the longest run of backticks, at any place.

@@ -25,7 +25,10 @@ pub(super) fn assemble(
         ImportLogBuilder { at: first_time(&items).unwrap_or(head.at), ..ImportLogBuilder::default() };
     let title = head.title.or_else(|| title_of(&items));
     let imported_from = Some(head.format.as_str().to_owned());
-    log.push(None, EventBody::SessionStarted { title: title.clone(), forked_from: None, imported_from });
+    log.push(
+        None,
+        EventBody::SessionStarted { title: title.clone(), forked_from: None, imported_from, folder: None },
+    );
     let mut answers: Vec<Option<(ImportPosition, Option<Millis>, ImportedToolResult)>> = Vec::new();
     let mut rest = Vec::new();
     for item in items {

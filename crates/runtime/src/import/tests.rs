@@ -596,6 +596,17 @@ fn one_bad_byte_costs_its_character() {
 }
 
 #[test]
+fn a_file_in_utf_16_is_read() {
+    let text =
+        String::from_utf8(b"\xef\xbb\xbf[{\"role\":\"user\",\"content\":\"caf\xc3\xa9\"}]\r\n".to_vec())
+            .unwrap();
+    for unit in [u16::to_le_bytes as fn(u16) -> [u8; 2], u16::to_be_bytes] {
+        let bytes: Vec<u8> = text.encode_utf16().flat_map(unit).collect();
+        assert_eq!(damaged(&bytes).0, ["café"]);
+    }
+}
+
+#[test]
 fn one_damaged_line_costs_that_line() {
     let claude = |second: &str| {
         format!(

@@ -36,7 +36,7 @@ async fn log(output: &str, kept: &str, blobs: &BlobStore) -> RecallSource {
     let assistant =
         Message { id: "m3".into(), role: Role::Assistant, parts: vec![Part::ToolCall(call)], origin: None };
     let bodies = [
-        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None },
+        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None },
         EventBody::message_taken(Message::user(
             "m2",
             vec![Part::text("Look for the zebra-code, never for cats.")],

@@ -312,9 +312,12 @@ impl RuntimeInner {
         agent: Option<&str>,
     ) -> Result<Vec<(Millis, EventBody)>, SessionError> {
         let now = now_ms();
-        let mut events =
-            vec![(now, EventBody::SessionStarted { title, forked_from: None, imported_from: None })];
-        let to = self.agents.named(agent)?.provider.origin();
+        let named = self.agents.named(agent)?;
+        // A path that is not Unicode has no form in the log, so nobody is warned about it.
+        let folder = named.workspace.root().to_str().map(str::to_owned);
+        let begun = EventBody::SessionStarted { title, forked_from: None, imported_from: None, folder };
+        let mut events = vec![(now, begun)];
+        let to = named.provider.origin();
         let choice = self.agents.plainly(ModelChoice { agent: agent.map(str::to_owned), model: None });
         // The usual agent is stored as no choice: a session without a choice follows later changes of the file.
         if choice != ModelChoice::default() {

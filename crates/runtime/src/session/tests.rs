@@ -166,7 +166,8 @@ async fn what_waits_is_taken_up_where_the_sessions_own_agent_goes_on() {
     ] {
         let choice = ModelChoice { agent: Some(agent.to_owned()), model: None };
         let to = ModelOrigin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() };
-        let begun = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+        let begun =
+            EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
         let events = [Some(begun), Some(EventBody::ModelSwitched { to, choice: Some(choice) }), event];
         let events = events.into_iter().flatten().map(|event| (1, event)).collect();
         let session = runtime.create_with(None, events).await.unwrap();

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
+use crate::text_encoding::DecodedText;
 use crate::workspace::{ResolvedPath, Workspace};
 
 /// The maximum size, in bytes, of a folder's rule files and of all above it together. Rules beyond the limit are
@@ -50,7 +51,7 @@ impl IgnoreRules {
             let file = workspace.admit(name, &absolute.join(name)).ok()?;
             let text = read(workspace, &file, MOST - bytes)?;
             bytes += text.len() as u64;
-            rules(&absolute, &String::from_utf8_lossy(&text))
+            rules(&absolute, &DecodedText::new(&text).text)
         });
         // Most folders have no rules. Sharing the parent's rules keeps the chain short that each file is checked
         // against.
@@ -90,8 +91,7 @@ fn read(workspace: &Workspace, file: &ResolvedPath, most: u64) -> Option<Vec<u8>
 /// Parses a rule file. Lines that are no valid patterns are skipped.
 fn rules(folder: &Path, text: &str) -> Option<Gitignore> {
     let mut builder = GitignoreBuilder::new(folder);
-    // Editors on Windows begin a file with a byte order mark, which would become a part of the first pattern.
-    for line in text.trim_start_matches('\u{feff}').lines() {
+    for line in text.lines() {
         // An invalid pattern is skipped, and the other lines still apply.
         let _ = builder.add_line(None, line);
     }

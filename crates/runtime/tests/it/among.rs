@@ -165,7 +165,8 @@ async fn late() -> (Arc<Runtime>, Arc<Witness>, [SessionId; 2], TemporaryFolder)
     let witness = Arc::new(Witness::new(7));
     let ids = ["late", "other"].map(SessionId::from);
     for id in &ids {
-        let begun = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+        let begun =
+            EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
         let new = NewSession { id: id.clone(), title: None, at: 1, events: vec![(1, begun)] };
         witness.create(new).await.unwrap();
     }

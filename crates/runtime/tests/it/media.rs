@@ -121,8 +121,20 @@ async fn neither_content_nor_name_can_forge_an_end() {
 #[tokio::test]
 async fn what_is_declared_as_text_and_is_none_is_named() {
     let world = world(listener(), |_| {}).await;
-    let shown = world.read(world.file("old.txt", "text/plain", b"caf\xe9").await).await;
-    assert_eq!(shown, ("[not shown: old.txt (text/plain), it is not valid UTF-8]".to_owned(), 0));
+    let (shown, _) = world.read(world.file("old.txt", "text/plain", b"\xcf\xf0\xe8\xe2\xe5\xf2").await).await;
+    assert!(shown.starts_with("[not shown: old.txt (text/plain), it is no text: it has 6 bytes"), "{shown}");
+    let (shown, _) = world.read(world.file("a.txt", "text/plain", b"\0\x01\xff\0\0\0\0\0\0").await).await;
+    assert!(shown.starts_with("[not shown: a.txt"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_text_file_in_utf_16_or_with_a_few_bad_bytes_is_shown() {
+    let world = world(listener(), |_| {}).await;
+    let (shown, _) = world.read(world.file("a", "text/plain", b"\xff\xfeh\0\xe9\0").await).await;
+    assert_eq!(shown, "\nFile \"a\" (text/plain):\n```\nhé\n```\n");
+    let (shown, _) = world.read(world.file("a", "text/plain", b"\xef\xbb\xbfcaf\xe9\n").await).await;
+    let note = "[replaced by U+FFFD: 1 byte that is no UTF-8, at offset 6 (line 1, column 4)]";
+    assert_eq!(shown, format!("\nFile \"a\" (text/plain):\n```\ncaf\u{fffd}\n```\n{note}\n"));
 }
 
 #[tokio::test]

@@ -181,7 +181,8 @@ async fn a_message_says_who_wrote_it() {
         message: Message::user("m", vec![Part::text(text)]),
         why: NoteReason::Imported,
     };
-    let started = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+    let started =
+        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
     let events = [started, note("[SUMMARY]\nGoal: go on"), note("By the way.")];
     let session = runtime.create_with(None, events.map(|body| (0, body)).to_vec()).await.unwrap();
     session.ask("And now?").await.unwrap();

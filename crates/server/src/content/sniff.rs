@@ -1,5 +1,7 @@
 //! The detection of a media type from the first bytes of content.
 
+use longhaul::text_encoding::DecodedText;
+
 /// The signatures of formats: offset, bytes, media type. The first matching row counts. Sources: the WHATWG's MIME
 /// Sniffing Standard, and each format's own specification.
 const MARKS: &[(usize, &[u8], &str)] = &[
@@ -39,7 +41,9 @@ const OF_TEXT: [&str; 2] = ["image/bmp", "audio/mpeg"];
 /// `image/svg+xml`; unknown content is `application/octet-stream`.
 pub(crate) fn media_type(content: &[u8]) -> &'static str {
     // A zero byte is valid UTF-8, but no text file has one.
-    let text = std::str::from_utf8(content).ok().filter(|text| !text.contains('\0'));
+    let decoded = is_marked_utf16(content).then(|| DecodedText::new(content).strict().ok()).flatten();
+    let text = decoded.as_deref().or_else(|| std::str::from_utf8(content).ok());
+    let text = text.filter(|text| !text.contains('\0'));
     let known = MARKS
         .iter()
         .find(|(at, mark, _)| content.get(*at..).is_some_and(|rest| rest.starts_with(mark)))
@@ -49,6 +53,12 @@ pub(crate) fn media_type(content: &[u8]) -> &'static str {
         (None, Some(text)) => of_text(text),
         (None, None) => "application/octet-stream",
     }
+}
+
+/// Reports whether content begins with the byte order mark of UTF-16.
+fn is_marked_utf16(content: &[u8]) -> bool {
+    // Only the mark decides here: binary files may have a zero in every second byte of their beginning.
+    content.starts_with(b"\xff\xfe") || content.starts_with(b"\xfe\xff")
 }
 
 fn of_text(text: &str) -> &'static str {
@@ -93,6 +103,9 @@ mod tests {
             (b"{a: 1}", "text/plain"),
             (b" <!DOCTYPE html><p>", "text/html"),
             (b"<?xml version=\"1.0\"?>\n<svg/>", "image/svg+xml"),
+            (b"\xff\xfe{\0}\0", "application/json"),
+            (b"\xfe\xff\0h\0i", "text/plain"),
+            (b"\xff\xfe\0\xd8", "application/octet-stream"),
             (b"\0\x01\x02", "application/octet-stream"),
             (b"caf\xe9", "application/octet-stream"),
         ] {

@@ -280,6 +280,10 @@ pub(crate) struct SessionResponse {
     waiting: Option<ServerWaitSchema>,
     /// Only in the answer to a fork.
     forked_from: Option<ForkOriginSchema>,
+    /// The folder in which it began, if it is known.
+    folder: Option<String>,
+    /// Where it began in another folder than the one in which its tools work now: that, in words.
+    folder_warning: Option<String>,
     /// The positions of damaged events, if there are any. The figures are those of what stands before the first.
     damaged: Option<Vec<u64>>,
     /// Why a damaged session cannot go on.
@@ -425,6 +429,8 @@ pub(crate) struct ResumeRunResponse {
     resumed: bool,
     /// Why not.
     reason: Option<String>,
+    /// Where it began in another folder than the one in which its tools work now: that, in words.
+    folder_warning: Option<String>,
 }
 
 #[derive(ToSchema)]

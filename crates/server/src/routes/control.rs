@@ -113,7 +113,16 @@ pub(crate) async fn resume(
     let session = app.open(&id).await?;
     let work = {
         let app = app.clone();
-        async move { once(&app, &session, key, "resume".to_owned(), |since| go_on(&session, since)).await }
+        async move {
+            let mut answer =
+                once(&app, &session, key, "resume".to_owned(), |since| go_on(&session, since)).await?;
+            // The tools of the run may already work in a folder that its files are not from.
+            if let Some(moved) = app.runtime().moved_session(session.id()).await? {
+                tracing::warn!(session = %session.id(), "{moved}");
+                answer["folderWarning"] = moved.to_string().into();
+            }
+            Ok(answer)
+        }
     };
     app.to_end(work).await.map(Json)
 }

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use longhaul::api_events::{self, GO_ON, token_usage};
-use longhaul::session::Session;
+use longhaul::session::{MovedSession, Session};
 use longhaul_core::event::EventBody;
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::run::{Run, RunStatus, ServerWait};
@@ -396,6 +396,12 @@ async fn described(
     let mut shown = brief(&record, status);
     if is_at_rest(status) {
         ended(&mut shown, app.ends().of(app.runtime().store(), &record).await?.as_ref());
+    }
+    // A damaged first event is told where the log is read.
+    if let Some(begun_in) = app.runtime().origin_folder(id).await.ok().flatten() {
+        let moved = MovedSession::compare(&begun_in, app.runtime().agent().workspace.root());
+        shown["folder"] = begun_in.to_string_lossy().into();
+        more.extend(moved.map(|moved| ("folderWarning", moved.to_string().into())));
     }
     // Facts of the open session come last and replace those of the record, which may be older.
     for (key, value) in more {

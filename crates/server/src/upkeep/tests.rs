@@ -44,7 +44,8 @@ impl World {
     /// A session whose log last grew that many days before [`now`].
     async fn session(&self, id: &str, days: u32, more: Vec<EventBody>) {
         let at = millis(now() - DAY * days);
-        let first = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+        let first =
+            EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
         let events = std::iter::once(first).chain(more).map(|event| (at, event)).collect();
         self.store.create(NewSession { id: id.into(), title: None, at, events }).await.unwrap();
     }

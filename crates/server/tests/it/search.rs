@@ -64,7 +64,8 @@ async fn a_session_gives_its_newest_messages() {
 #[tokio::test]
 async fn a_long_log_is_searched_from_its_end_and_not_called_complete() {
     let world = World::new(ModelScript::always("Yes.")).await;
-    let started = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+    let started =
+        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
     let said = |text: String| {
         let message = Message::user("m", vec![Part::text(text)]);
         EventBody::message_taken(message)

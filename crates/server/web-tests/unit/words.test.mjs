@@ -74,6 +74,14 @@ test('a retry counts down', () => {
   assert.equal(retryLine({ reason: 'outage', error: 'gone', attempt: 2, until: 5_000 }, 6_000), 'The model server does not answer · trying again · try 3 · gone');
 });
 
+test('a wait that ends far ahead has its moment, and on another day its date', () => {
+  const now = new Date(2026, 10, 29, 11, 0).getTime();
+  const line = (hours) => retryLine({ reason: 'rate-limit', error: 'busy', attempt: 1, until: now + hours * 3_600_000 }, now);
+  assert.match(line(1.5), / · next try in 1 h 30 min \(at 12:30\) · /);
+  assert.match(line(13.5), / · next try in 13 h 30 min \(at 00:30 on Nov 30\) · /);
+  assert.match(line(0.1), / · next try in 6 min · /);
+});
+
 test('what is set is among the choices, whatever the server offers', () => {
   const same = { value: '__same__', label: 'Same as current agent (default)' };
   assert.deepEqual(choicesOf([same], '__same__'), [same]);
@@ -107,6 +115,12 @@ test('one line says what goes on, and for how long', () => {
   assert.match(statusLine({ ...state, writing: [{ name: 'edit', length: 1_200 }] }, 0).text, /arguments of edit · 1,200 characters/);
   assert.deepEqual(statusLine({ ...state, retry: { reason: 'outage', error: 'busy', attempt: 1, until: 9_000 } }, 0), { tone: 'attention', text: 'The model server does not answer · next try in 9 s · try 2 · busy', canTryNow: true });
   assert.equal(statusLine(emptyState('s'), 0).text, '');
+});
+
+test('a session from another folder says so at rest', () => {
+  const state = { ...emptyState('s'), session: { folderWarning: 'this session was begun in /a' } };
+  assert.deepEqual(statusLine(state, 0), { tone: 'attention', text: 'This session was begun in /a' });
+  assert.equal(statusLine({ ...state, run: { since: 0, stepSince: 0, steps: 0 } }, 0).tone, 'busy');
 });
 
 test('an undo that cannot be is explained, before it is tried and after', () => {

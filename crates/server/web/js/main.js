@@ -37,8 +37,8 @@ import { Transcript } from './view/transcript.js';
 const transcript = new Transcript({
   get sessionId() { return currentId(); },
   decide: (id, decision, reason) => api.decide(currentId(), id, decision, reason),
-  always: (id, tool) => api.decide(currentId(), id, 'allow').then(() => {
-    allowed.add(currentId(), tool);
+  always: (id, scope) => api.decide(currentId(), id, 'allow').then(() => {
+    allowed.add(currentId(), scope);
     draw();
   }),
   toField: () => composer.takeFocus(),

@@ -61,7 +61,7 @@ fn quick() -> PostgresOptions {
 }
 
 fn started() -> EventBody {
-    EventBody::SessionStarted { title: None, forked_from: None, imported_from: None }
+    EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None }
 }
 
 fn note(text: &str) -> EventBody {

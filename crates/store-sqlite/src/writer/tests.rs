@@ -44,7 +44,8 @@ impl Setup {
     }
 
     async fn begin(&mut self, id: &str) -> Lease {
-        let started = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+        let started =
+            EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
         let new = NewSession { id: id.into(), title: None, at: 1, events: vec![(1, started)] };
         self.write(session::SqliteSessionCreation::new(&new).unwrap()).await.unwrap();
         self.write(claim(id)).await.unwrap()

@@ -43,7 +43,8 @@ fn note(text: &str) -> EventBody {
 
 /// A session with one event, claimed.
 async fn begin(store: &SqliteStore, id: &str) -> Lease {
-    let started = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+    let started =
+        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
     let session = NewSession { id: id.into(), title: None, at: 1, events: vec![(1, started)] };
     store.create(session).await.unwrap();
     store.claim(&id.into(), "test").await.unwrap()

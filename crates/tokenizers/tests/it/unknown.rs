@@ -372,7 +372,12 @@ fn talk(server: &mut Server, texts: &Texts, seed: u64, errors: &mut Errors) {
             None => MessageTokenCounter::structured().clone(),
         };
         let mut session = Session { server, history: History::new(counter), fixed, is_edited: false };
-        session.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        session.add(EventBody::SessionStarted {
+            title: None,
+            forked_from: None,
+            imported_from: None,
+            folder: None,
+        });
         session.add(EventBody::RunStarted { run_id: "r".into() });
         let (mut steps, mut is_first) = (0, true);
         for _ in 0..*rng.of(&[20, 40, 60]) {
@@ -451,7 +456,12 @@ fn reported(calls: usize, report: impl Fn(usize, u64) -> u64) -> (History, Vec<f
     let mut server = Server::new("trigrams", 5, 0, |text| text.chars().count().div_ceil(3) as u64);
     let mut session =
         Session { server: &mut server, history: History::default(), fixed: [500, 900], is_edited: false };
-    session.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+    session.add(EventBody::SessionStarted {
+        title: None,
+        forked_from: None,
+        imported_from: None,
+        folder: None,
+    });
     session.add(EventBody::RunStarted { run_id: "r".into() });
     let mut errors = Vec::new();
     for call in 0..calls {

@@ -15,6 +15,7 @@ use agent_client_protocol::{Client, Error};
 use longhaul::api_events::ApiEvent;
 use longhaul::event_bus::{EventReceiver, RecvError, TryRecvError};
 use longhaul::session::Session;
+use longhaul::text_encoding::DecodedText;
 use longhaul::workspace::{PathAccess, Workspace, WorkspaceError};
 use longhaul_core::event::ViewOperation;
 use longhaul_core::ids::{ApprovalId, Seq};
@@ -269,10 +270,13 @@ fn read_before(workspace: &Workspace, path: &str) -> PriorFileContent {
         Err(_) => return PriorFileContent::Unknown,
     };
     let Ok(file) = workspace.open_file(&path) else { return PriorFileContent::Unknown };
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     // One byte above the limit shows that the file is too large.
-    match file.take(LARGEST_SHOWN + 1).read_to_string(&mut text) {
-        Ok(bytes) if bytes as u64 <= LARGEST_SHOWN => PriorFileContent::Text(text),
+    match file.take(LARGEST_SHOWN + 1).read_to_end(&mut bytes) {
+        // A diff with replaced bytes would show a change that nobody makes.
+        Ok(length) if length as u64 <= LARGEST_SHOWN => {
+            DecodedText::new(&bytes).strict().map_or(PriorFileContent::Unknown, PriorFileContent::Text)
+        }
         _ => PriorFileContent::Unknown,
     }
 }

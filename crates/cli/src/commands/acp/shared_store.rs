@@ -154,7 +154,8 @@ mod tests {
     use super::*;
 
     fn session(id: &str) -> NewSession {
-        let started = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+        let started =
+            EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
         NewSession { id: id.into(), title: None, at: 1, events: vec![(1, started)] }
     }
 

@@ -1,11 +1,12 @@
 //! The questions whether a tool may run, and the meaning of the answers.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use longhaul::session::Session;
 use longhaul_core::ids::ApprovalId;
 use serde_json::{Map, Value};
 
+use super::approval_scope::ApprovalScope;
 use crate::failure::Outcome;
 use crate::term::exact::{exact, exact_lines};
 use crate::term::style::TextPainter;
@@ -16,7 +17,7 @@ use crate::term::wrap::wrapped;
 #[derive(Debug, Default)]
 pub(super) struct ApprovalQueue {
     open: VecDeque<(ApprovalId, ToolCallInfo)>,
-    always: BTreeSet<String>,
+    always: Vec<ApprovalScope>,
 }
 
 /// An answer.
@@ -24,7 +25,10 @@ pub(super) struct ApprovalQueue {
 pub(super) enum TypedApprovalAnswer {
     Yes,
     No(Option<String>),
+    /// Yes, and to what the question suggests from now on.
     Always,
+    /// Yes, and to every call of the tool.
+    AlwaysTool,
     Unclear,
 }
 
@@ -36,6 +40,7 @@ impl TypedApprovalAnswer {
         match (word.to_lowercase().as_str(), &reason) {
             ("y" | "yes", None) => Self::Yes,
             ("a" | "always", None) => Self::Always,
+            ("all", None) => Self::AlwaysTool,
             ("n" | "no", _) => Self::No(reason),
             _ => Self::Unclear,
         }
@@ -50,7 +55,7 @@ impl ApprovalQueue {
 
     /// Takes a question; one that needs no person is answered at once and `false`.
     pub(super) async fn ask(&mut self, id: &str, call: ToolCallInfo, session: &Session) -> Outcome<bool> {
-        if self.always.contains(&call.tool) {
+        if self.always.iter().any(|scope| scope.covers(&call.tool, &call.arguments)) {
             session.decide(ApprovalId::new(id), true, None).await?;
             return Ok(false);
         }
@@ -69,12 +74,18 @@ impl ApprovalQueue {
         self.open.clear();
     }
 
-    /// Answers the oldest question; "always" answers those of the same tool, too.
+    /// Answers the oldest question; "always" answers the others that it covers, too.
     pub(super) async fn answer(&mut self, answer: TypedApprovalAnswer, session: &Session) -> Outcome<()> {
         let Some((id, call)) = self.open.pop_front() else { return Ok(()) };
-        let always = answer == TypedApprovalAnswer::Always;
+        let always = match answer {
+            TypedApprovalAnswer::Always => Some(suggested_scope(&call)),
+            TypedApprovalAnswer::AlwaysTool => Some(ApprovalScope::whole_tool(&call.tool)),
+            _ => None,
+        };
         let (allowed, reason) = match answer {
-            TypedApprovalAnswer::Yes | TypedApprovalAnswer::Always => (true, None),
+            TypedApprovalAnswer::Yes | TypedApprovalAnswer::Always | TypedApprovalAnswer::AlwaysTool => {
+                (true, None)
+            }
             TypedApprovalAnswer::No(reason) => (false, reason),
             TypedApprovalAnswer::Unclear => {
                 // Back to the front, so that the question stays the one on the screen.
@@ -83,20 +94,25 @@ impl ApprovalQueue {
             }
         };
         session.decide(id, allowed, reason).await?;
-        if !always {
-            return Ok(());
-        }
-        // Other calls of the same tool may wait already, and "always" means them too.
-        let (now, later): (VecDeque<_>, VecDeque<_>) =
-            std::mem::take(&mut self.open).into_iter().partition(|(_, other)| other.tool == call.tool);
+        let Some(scope) = always else { return Ok(()) };
+        // Other calls may wait already, and "always" means them too.
+        let (now, later): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.open)
+            .into_iter()
+            .partition(|(_, other)| scope.covers(&other.tool, &other.arguments));
         self.open = later;
         for (id, _) in now {
             session.decide(id, true, None).await?;
         }
         // Last, so that a failed decision grants nothing for good.
-        self.always.insert(call.tool);
+        self.always.push(scope);
         Ok(())
     }
+}
+
+/// Returns the permission that "always" gives: the limited one if there is one.
+fn suggested_scope(call: &ToolCallInfo) -> ApprovalScope {
+    ApprovalScope::limited(&call.tool, &call.arguments)
+        .unwrap_or_else(|| ApprovalScope::whole_tool(&call.tool))
 }
 
 /// Returns the whole question: a person allows exactly its content.
@@ -104,9 +120,12 @@ pub(super) fn question(call: &ToolCallInfo, columns: usize, style: TextPainter) 
     let lines = arguments_shown(call, columns);
     let mut asked = format!("{} {} wants to run\n", style.amber("?"), style.bold(&exact(&call.tool)));
     lines.iter().for_each(|line| asked.push_str(&format!("    {line}\n")));
-    let keys =
-        format!("  y yes · n no, or n REASON · a always {} in this session; then Enter", exact(&call.tool));
-    asked.push_str(&style.dim(&keys));
+    let (tool, scope) = (ApprovalScope::whole_tool(&call.tool), suggested_scope(call));
+    let always = match &scope {
+        scope if *scope == tool => format!("a always {} in this session", tool.in_words()),
+        scope => format!("in this session: a always {}, all always {}", scope.in_words(), tool.in_words()),
+    };
+    asked.push_str(&style.dim(&format!("  y yes · n no, or n REASON · {always}; then Enter")));
     asked
 }
 
@@ -174,12 +193,13 @@ mod tests {
     fn answers_are_short_and_never_guessed() {
         assert_eq!(TypedApprovalAnswer::of(" Y "), TypedApprovalAnswer::Yes);
         assert_eq!(TypedApprovalAnswer::of("always"), TypedApprovalAnswer::Always);
+        assert_eq!(TypedApprovalAnswer::of("all"), TypedApprovalAnswer::AlwaysTool);
         assert_eq!(TypedApprovalAnswer::of("n"), TypedApprovalAnswer::No(None));
         assert_eq!(
             TypedApprovalAnswer::of("no use the other file"),
             TypedApprovalAnswer::No(Some("use the other file".into()))
         );
-        for unclear in ["", "yes please", "yo", "also fix the tests", "a lot"] {
+        for unclear in ["", "yes please", "yo", "also fix the tests", "a lot", "all of them"] {
             assert_eq!(TypedApprovalAnswer::of(unclear), TypedApprovalAnswer::Unclear, "{unclear}");
         }
     }
@@ -190,8 +210,21 @@ mod tests {
             question(&call("bash", r#"{"command":"ls\nrm -rf \u001b[8m/"}"#), 79, TextPainter::default());
         assert_eq!(
             asked,
-            "? bash wants to run\n    ls\n    rm -rf \\u{1b}[8m/\n  y yes · n no, or n REASON · a always bash in this session; then Enter"
+            "? bash wants to run\n    ls\n    rm -rf \\u{1b}[8m/\n  y yes · n no, or n REASON · in this session: a always exactly this command, all always bash; then Enter"
         );
+        let keys = |tool, arguments| {
+            let asked = shown_question(tool, arguments);
+            asked.lines().last().unwrap().rsplit_once(" · ").unwrap().1.to_owned()
+        };
+        assert_eq!(
+            keys("bash", json!({ "command": "cargo test -p core" })),
+            "in this session: a always cargo test …, all always bash; then Enter"
+        );
+        assert_eq!(
+            keys("write", json!({ "path": "a.rs", "content": "" })),
+            "in this session: a always a.rs, all always write; then Enter"
+        );
+        assert_eq!(keys("files__list", json!({})), "a always files__list in this session; then Enter");
         let asked = question(
             &call("edit", r#"{"path":"a.rs","old":"one\ntwo","new":"three"}"#),
             79,

@@ -8,9 +8,10 @@ use longhaul::api_events::ApiEvent;
 use longhaul::clock::now_ms;
 use longhaul::event_bus::{EventReceiver, RecvError};
 use longhaul::session::Session;
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::BufReader;
 
 use crate::failure::{CANCELLED, CommandError, DONE, Outcome};
+use crate::piped_input::{PipedLines, PipedText};
 use crate::signals::InterruptSignals;
 use crate::term::meter::ContextMeterBar;
 use crate::term::out;
@@ -31,14 +32,17 @@ pub(super) async fn talk(talk: &mut ChatContext<'_>, opening: &str) -> Outcome<C
     let mut watch = talk.session.watch();
     let mut transcript =
         TranscriptRenderer::new(talk.style, TranscriptTarget::Chat, out::width()).rows_of(out::row_width());
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let mut lines = PipedLines::new(BufReader::new(tokio::io::stdin()));
     out::told(opening);
     loop {
         let line = tokio::select! {
-            line = lines.next_line() => line?,
+            line = lines.next() => line?,
             () = interrupts.next() => return Ok(ChatTransition::Leave(ExitCode::from(CANCELLED))),
         };
-        let Some(line) = line else { return Ok(ChatTransition::Leave(DONE)) };
+        let Some(PipedText { text: line, notices }) = line else { return Ok(ChatTransition::Leave(DONE)) };
+        for notice in notices {
+            out::told(&notice);
+        }
         let mut turn = PlainChatTurn {
             session: talk.session.clone(),
             is_seen: talk.place.terminal.output,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use longhaul_core::ids::Millis;
 
-use crate::term::human::time;
+use crate::term::human::{time, wait};
 use crate::term::meter::ContextMeterBar;
 use crate::term::style::TextPainter;
 use crate::term::text::{fit, pad, width};
@@ -136,9 +136,8 @@ impl ActivityTracker {
             ActivityKind::Preparing(tool) => joined(&format!("preparing {tool}"), elapsed),
             ActivityKind::Compacting => joined("compacting", elapsed),
             ActivityKind::Retrying(at) => {
-                // Rounded up: "in 0 s" would look like a stuck attempt.
-                let left = at.saturating_sub(now) / 1_000 + 1;
-                format!("trying again in {left} s")
+                // A begun second counts: "in 0 s" would look like a stuck attempt.
+                format!("trying again in {}", wait(at.saturating_sub(now) / 1_000 * 1_000 + 1_000, now))
             }
         }
     }

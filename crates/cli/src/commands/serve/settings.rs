@@ -1,9 +1,9 @@
 //! The settings that the page changes. Their file in the data folder takes precedence over the agent file.
 
-use std::fs;
 use std::path::Path;
 
 use longhaul::config::AgentConfig;
+use longhaul::config_agent::read_file_text;
 use longhaul::session::Runtime;
 use longhaul::settings::SettingsFile;
 
@@ -16,7 +16,7 @@ const FILE: &str = "settings.json";
 /// Applies the settings, and logs them in a line if there are any. A damaged file is reported and left alone.
 pub(super) async fn apply(place: &CliEnvironment, agent_file: Option<&Path>, runtime: &Runtime) {
     // The file's own keys are needed to tell which settings the page overrides.
-    let text = agent_file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+    let text = agent_file.and_then(|file| read_file_text(file).ok()).unwrap_or_default();
     let path = place.data_dir.join(FILE);
     let shown = place.shown(&path);
     match runtime.use_settings(SettingsFile::new(path, AgentConfig::written(&text))).await {

@@ -11,7 +11,7 @@ fn session(notes: &[(&str, NoteReason)]) -> History {
         let event = Event { seq: history.last_seq() + 1, at: 0, format: FORMAT, body };
         history.apply(&event).unwrap();
     };
-    add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+    add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None });
     for (text, why) in notes {
         let message = Message::user("m", vec![Part::text(*text)]);
         add(EventBody::NoteAdded { message, why: *why });

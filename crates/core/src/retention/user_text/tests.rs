@@ -9,7 +9,7 @@ fn session(texts: &[&str]) -> History {
         let event = Event { seq: history.last_seq() + 1, at: 0, format: FORMAT, body };
         history.apply(&event).unwrap();
     };
-    add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+    add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None });
     for text in texts {
         let message = Message::user("u", vec![Part::text(*text)]);
         add(EventBody::message_taken(message));

@@ -87,6 +87,12 @@ fn a_server_is_asked_when_it_asks_to_be() {
     assert_eq!(ended(&effects), Some(RunEnd::Error), "later than the patience lasts");
     let told = "slow down; the server asks to be asked again in 60 min (at 01:00 UTC)";
     assert!(error_of(&stage).contains(told), "{}", error_of(&stage));
+    let mut stage = Stage::new(|_| ());
+    stage.now = 1_800_000_000_000;
+    stage.send("go");
+    stage.fail(limited(24 * 3_600_000));
+    let told = "asked again in 24 h (at 2027-01-16 08:00 UTC)";
+    assert!(error_of(&stage).contains(told), "a time of tomorrow has its date: {}", error_of(&stage));
 }
 
 #[test]

@@ -124,7 +124,8 @@ impl World {
             stats: Stats { sessions: 1, ..Stats::default() },
         };
         world.say(|world| format!("{:?}\n{:?}", world.truth, world.settings));
-        let begun = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+        let begun =
+            EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
         world.store(vec![begun]);
         world.run = Run::new(world.settings.clone(), world.refold());
         world

@@ -103,6 +103,7 @@ impl<'a> ReadingAgent<'a> {
             title: None,
             forked_from: None,
             imported_from: None,
+            folder: None,
         }]));
         agent
     }

@@ -36,8 +36,10 @@ fn chosen(agent: &str) -> EventBody {
 /// A session of `length` events, in which agents were chosen at some positions.
 async fn session(store: &SharedStore, length: usize, choices: Choices<'_>) -> SessionId {
     let id = SessionId::new(format!("{length} {choices:?}"));
-    let mut events =
-        vec![(1, EventBody::SessionStarted { title: None, forked_from: None, imported_from: None })];
+    let mut events = vec![(
+        1,
+        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None },
+    )];
     for at in 2..=length {
         let choice = choices.iter().find(|(position, _)| *position == at);
         events.push((at as u64, choice.map_or_else(|| note(at), |(_, agent)| chosen(agent))));

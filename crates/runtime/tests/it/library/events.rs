@@ -152,7 +152,7 @@ async fn stored_events_that_are_rare_have_types() {
     let agent = scripted(ModelScript::always("Hi.")).0.build().await.unwrap();
     let model = ModelOrigin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() };
     let bodies = [
-        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None },
+        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None },
         EventBody::Parked { reason: "three crashes".to_owned() },
         EventBody::ModelSwitched { to: model.clone(), choice: None },
         EventBody::PartsOmitted { edit_id: "e".into(), parts: Vec::new(), reason: "no pictures".to_owned() },

@@ -56,7 +56,8 @@ struct Log {
 
 impl Log {
     fn new(seed: u64) -> Self {
-        let started = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+        let started =
+            EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
         let (messages, edits, omissions) = (Vec::new(), Vec::new(), Vec::new());
         Self { dice: Dice(seed), events: vec![started], messages, edits, omissions, names: 0 }
     }

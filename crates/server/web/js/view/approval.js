@@ -1,9 +1,10 @@
 // A question whether a tool may run: what exactly, and the two answers.
 import { button, h, show } from '../dom.js';
+import { limitedScope, scopeWords } from '../text/scope.js';
 
 /**
- * `decide(decision, reason)` answers a promise, and `always()` one that allows all calls of the tool; `leave()` takes the
- * focus when it was answered here.
+ * `decide(decision, reason)` answers a promise, and `always(scope)` one that allows all calls that the scope covers;
+ * `leave()` takes the focus when it was answered here.
  */
 export function approvalView(call, { decide, always, leave }) {
   const said = h('p.form-said', { role: 'alert' });
@@ -31,11 +32,15 @@ export function approvalView(call, { decide, always, leave }) {
     h('button.button.danger', { type: 'submit' }, 'Deny'),
     button('Back', { onclick: () => { denying.hidden = true; choice.hidden = false; choice.querySelector('button').focus(); } }),
   );
+  const limited = limitedScope(call);
   const choice = h(
     'div.choice', {},
     button('Allow', { kind: 'primary', symbol: 'check', onclick: () => answer(() => decide('allow')) }),
     button('Deny …', { onclick: () => { choice.hidden = true; denying.hidden = false; reason.focus(); } }),
-    button(`Always allow ${call.name}`, { title: `All further calls of ${call.name} in this session, as long as this tab is open`, onclick: () => answer(always) }),
+    limited && button(limited.path === undefined ? `Always allow ${scopeWords(limited)}` : `Always allow changes of ${scopeWords(limited)}`, {
+      title: 'Further calls of this kind in this session, as long as this tab is open', onclick: () => answer(() => always(limited)),
+    }),
+    button(`Always allow ${call.name}`, { title: `All further calls of ${call.name} in this session, as long as this tab is open`, onclick: () => answer(() => always({ tool: call.name })) }),
     h('span.quiet', {}, 'Nothing happens before you answer.'),
   );
   denying.addEventListener('keydown', (event) => {

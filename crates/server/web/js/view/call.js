@@ -136,7 +136,7 @@ export class CallView {
       told && !changed ? argumentView(call, args) : null,
       asks ? approvalView(call, {
         decide: (decision, reason) => this.context.decide(call.approval.id, decision, reason),
-        always: () => this.context.always(call.approval.id, call.name), leave: () => this.context.toField(),
+        always: (scope) => this.context.always(call.approval.id, scope), leave: () => this.context.toField(),
       }) : null,
       this.outputSection(),
       mediaList(this.context.sessionId, (call.result?.content ?? []).filter((part) => part.blob)),

@@ -7,8 +7,21 @@ const WAITS = { outage: 'The model server does not answer', 'rate-limit': 'The m
 
 export function retryLine({ reason, error, attempt, until }, now) {
   const left = Math.max(0, until - now);
-  const when = left ? `next try in ${duration(Math.ceil(left / 1_000) * 1_000)}` : 'trying again';
+  const when = left ? `next try in ${duration(Math.ceil(left / 1_000) * 1_000)}${momentBehind(until, now)}` : 'trying again';
   return `${WAITS[reason] ?? WAITS.outage} · ${when} · try ${count((attempt ?? 0) + 1)} · ${firstLine(error, 140)}`;
+}
+
+/** The moment of a wait's end, if that lies far ahead; on another day with its date. */
+function momentBehind(until, now) {
+  if (until - now < 600_000) return '';
+  const [end, begin] = [new Date(until), new Date(now)];
+  const time = end.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+  const isToday = end.toDateString() === begin.toDateString();
+  return ` (at ${isToday ? time : `${time} on ${end.toLocaleDateString('en', { day: 'numeric', month: 'short' })}`})`;
+}
+
+function sentence(words) {
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** The line above the meter: `{text, tone}`. */
@@ -31,6 +44,9 @@ export function statusLine(state, now) {
     case 'compacting': return { tone: 'busy', text: `Compacting${since}` };
     case 'thinking': return { tone: 'busy', text: `Waits for the model${since}` };
     case 'parked': return { tone: 'attention', text: `Parked: ${doing.reason}`, canGoOn: true };
-    default: return { tone: 'idle', text: '' };
+    // Said at rest only: what the agent does now matters more, and a person sees it before the next message.
+    default: return state.session?.folderWarning
+      ? { tone: 'attention', text: sentence(state.session.folderWarning) }
+      : { tone: 'idle', text: '' };
   }
 }
