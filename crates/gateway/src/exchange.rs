@@ -338,7 +338,7 @@ impl Exchange {
     pub(crate) async fn count(self) -> Result<GatewayReply, GatewayError> {
         let exchange = Arc::new(self);
         let target = exchange.ordered_targets().into_iter().next().ok_or_else(no_upstream)?;
-        let exchange = exchange.with_input_tools_listed(&target)?.with_tools_deferred(&target).await;
+        let exchange = exchange.with_tools_for(&target)?.with_tools_deferred(&target).await;
         let mut route = UpstreamAttempt::find(exchange, target, Arc::default()).await;
         let (tokens, is_shortened) = route.fitter.count().await?;
         let mut headers = HeaderMap::new();
@@ -356,7 +356,7 @@ impl Exchange {
     pub(crate) async fn compact(self) -> Result<GatewayReply, GatewayError> {
         let exchange = Arc::new(self);
         let target = exchange.ordered_targets().into_iter().next().ok_or_else(no_upstream)?;
-        let exchange = exchange.with_input_tools_listed(&target)?;
+        let exchange = exchange.with_tools_for(&target)?;
         let attempt = UpstreamAttempt::find(exchange, target, Arc::default()).await;
         Ok(reply(Box::pin(compact::compact(attempt)).await?))
     }
@@ -407,7 +407,7 @@ impl Exchange {
         totals: &Arc<UsageTotals>,
     ) -> Result<UpstreamDisposition, GatewayError> {
         // The form of the tools depends on the upstream, so each upstream gets its own copy of the exchange.
-        let exchange = Arc::clone(self).with_input_tools_listed(target)?.with_tools_deferred(target).await;
+        let exchange = Arc::clone(self).with_tools_for(target)?.with_tools_deferred(target).await;
         let route =
             UpstreamAttempt::find(Arc::clone(&exchange), Arc::clone(target), Arc::clone(totals)).await;
         if route.request.needs_translation() {
