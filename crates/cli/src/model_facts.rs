@@ -1,9 +1,11 @@
 //! The known facts about one model with their sources: the user, the server, an overflow error, the
 //! catalogue, in this order.
 
-use longhaul::calibration::CalibrationStore;
+use longhaul::calibration::{CalibrationStore, MissingAbility};
+use longhaul::clock::now_ms;
 use longhaul::config::AgentConfig;
 use longhaul::config_agent;
+use longhaul_core::ids::Millis;
 use longhaul_core::message::ModelOrigin;
 use longhaul_providers::{DeclaredLimits, FeatureSupport, LimitSource, Limits, ReasoningScope, catalogued};
 use longhaul_wire::catalog::{self, CatalogModel, ListPrices};
@@ -21,11 +23,33 @@ pub(crate) struct ModelFacts {
     said: Limits,
     /// The window named by an earlier overflow error, in tokens.
     learned: Option<u64>,
+    /// What sessions have learned within the last day, besides the window.
+    learned_abilities: LearnedAbilities,
     known: Limits,
     declared_prices: Option<ListPrices>,
     known_prices: Option<ListPrices>,
     /// The model's entry in the catalogue.
     pub(crate) entry: Option<&'static CatalogModel>,
+}
+
+/// The abilities that earlier sessions found missing, and the learned limit on pictures.
+#[derive(Clone, Copy, Debug, Default)]
+struct LearnedAbilities {
+    has_no_tools: bool,
+    has_no_prefill: bool,
+    has_unreliable_usage: bool,
+    max_images: Option<u32>,
+}
+
+impl LearnedAbilities {
+    fn of(learned: &CalibrationStore, origin: &ModelOrigin, now: Millis) -> Self {
+        Self {
+            has_no_tools: learned.refuses_tools(origin, now),
+            has_no_prefill: learned.lacks(origin, MissingAbility::Prefill, now),
+            has_unreliable_usage: learned.lacks(origin, MissingAbility::ReliableUsage, now),
+            max_images: learned.most_images(origin, now),
+        }
+    }
 }
 
 /// A value and its source.
@@ -57,6 +81,7 @@ impl ModelFacts {
             declared: config_agent::listed_limits(config, &origin.model),
             said: Limits::default(),
             learned: learned.window(origin),
+            learned_abilities: LearnedAbilities::of(learned, origin, now_ms()),
             known: catalogued::limits(origin, base_url),
             declared_prices: config_agent::declared_rates(config, &origin.model).map(ListPrices::flat),
             known_prices: catalog::prices(&origin.model, base_url),
@@ -83,14 +108,28 @@ impl ModelFacts {
 
     /// Returns the abilities of the model, by name. Unknown ones are left out.
     pub(crate) fn abilities(&self) -> Vec<(&'static str, SourcedValue<bool>)> {
-        let Self { declared, .. } = self;
+        let Self { declared, learned_abilities: learned, .. } = self;
+        let missing = |is_missing: bool| {
+            is_missing.then_some(SourcedValue { value: false, source: LimitSource::Learned })
+        };
+        // As in a session: an error about tools counts only if nothing better is known, the other errors always.
+        let tools = self.of(declared.tools, |limits| can(limits.tools)).or(missing(learned.has_no_tools));
+        let images = missing(learned.max_images == Some(0));
+        let prefill = missing(learned.has_no_prefill);
         let all = [
-            ("tools", self.of(declared.tools, |limits| can(limits.tools))),
-            ("images", self.of(declared.images, |limits| can(limits.images))),
+            ("tools", tools),
+            ("images", images.or_else(|| self.of(declared.images, |limits| can(limits.images)))),
             ("files", self.of(declared.files, |limits| can(limits.files))),
-            ("prefill", self.of(declared.prefill, |limits| can(limits.prefill))),
+            ("prefill", prefill.or_else(|| self.of(declared.prefill, |limits| can(limits.prefill)))),
+            ("reliableUsage", missing(learned.has_unreliable_usage)),
         ];
         all.into_iter().filter_map(|(name, fact)| Some((name, fact?))).collect()
+    }
+
+    /// Returns the most pictures of a request, as an error has named the number.
+    pub(crate) fn max_images(&self) -> Option<SourcedValue<u64>> {
+        let most = self.learned_abilities.max_images.filter(|most| *most > 0)?;
+        Some(SourcedValue { value: most.into(), source: LimitSource::Learned })
     }
 
     /// Returns the share of its own reasoning that the model is shown again.
@@ -189,6 +228,23 @@ mod tests {
     fn window_of(text: &str, model: &str, said: Limits, learned: u64) -> Option<(u64, LimitSource)> {
         let facts = ModelFacts { learned: Some(learned), ..facts(text, model, said) };
         facts.window().map(|fact| (fact.value, fact.source))
+    }
+
+    #[test]
+    fn what_sessions_have_learned_is_shown_as_learned() {
+        let text = "model: { name: m }";
+        let config = AgentConfig::parse(text, "f").unwrap();
+        let origin = ModelOrigin { provider: "p".into(), api: "openai-chat".into(), model: "my-own".into() };
+        let store = CalibrationStore::in_memory();
+        store.learn_no_tools(&origin, now_ms());
+        store.learn_most_images(&origin, 4, now_ms());
+        store.learn_missing(&origin, MissingAbility::Prefill, now_ms());
+        store.learn_missing(&origin, MissingAbility::ReliableUsage, now_ms());
+        let said = Limits { prefill: FeatureSupport::Yes, ..Limits::default() };
+        let facts = ModelFacts { said, ..ModelFacts::unasked(&config, &store, &origin) };
+        let learned = SourcedValue { value: false, source: LimitSource::Learned };
+        assert_eq!(facts.abilities(), [("tools", learned), ("prefill", learned), ("reliableUsage", learned)]);
+        assert_eq!(facts.max_images(), Some(SourcedValue { value: 4, source: LimitSource::Learned }));
     }
 
     #[test]

@@ -11,8 +11,8 @@ use std::path::{Component, Path};
 
 use longhaul::config::{
     AgentConfig, AgentSource, Decision, GatewayConfig, GatewayCredentials, HookTarget, McpTransport,
-    ModelConfig, ProviderKind, SandboxConfig, ServerConfig, SystemPrompt, TelemetryConfig, TokenCounter,
-    UpstreamConfig, UserConfigFile,
+    ModelConfig, ProviderKind, SandboxConfig, ServerConfig, SummaryWriter, SystemPrompt, TelemetryConfig,
+    TokenCounter, UpstreamConfig, UserConfigFile,
 };
 pub(crate) use longhaul::config_agent::is_this_machine as is_local;
 use longhaul::sandbox::ChildLimits;
@@ -147,6 +147,11 @@ fn describe_trust_request(
     if let Some(what) = agents.values().find_map(|agent| agent_wants(place, agent, own)) {
         return Some(what);
     }
+    if let SummaryWriter::Own(writer) = &context.compression.options.summarize_with
+        && let Some(what) = sends_to_summary_writer(place, writer, own)
+    {
+        return Some(what);
+    }
     describe_raised_limit(sandbox)
         .or_else(|| describe_server_exposure(server))
         .or_else(|| describe_telemetry_target(telemetry))
@@ -261,6 +266,19 @@ fn sends(
     } else {
         None
     }
+}
+
+/// Returns the server to which a file sends the conversation for summaries. The command line changes nothing there.
+fn sends_to_summary_writer(
+    place: &CliEnvironment,
+    writer: &ModelConfig,
+    own: Option<&UserConfigFile>,
+) -> Option<String> {
+    let is_own = own.is_some_and(|own| match &own.config.context.compression.options.summarize_with {
+        SummaryWriter::Own(known) => **known == *writer,
+        _ => false,
+    });
+    if is_own { None } else { sends(place, writer, &CommandLineOverrides::default(), own) }
 }
 
 /// Returns the address in a file, or the address of the named provider, unless the command line names another.

@@ -338,7 +338,7 @@ impl ProxiedRequest {
     pub(crate) async fn count(self) -> Result<GatewayReply, GatewayError> {
         let exchange = Arc::new(self);
         let target = exchange.ordered_targets().into_iter().next().ok_or_else(no_upstream)?;
-        let exchange = exchange.with_input_tools_listed(&target)?.with_tools_deferred(&target).await;
+        let exchange = exchange.with_tools_for(&target)?.with_tools_deferred(&target).await;
         let mut route = UpstreamAttempt::find(exchange, target, Arc::default()).await;
         let (tokens, is_shortened) = route.fitter.count().await?;
         let mut headers = HeaderMap::new();
@@ -356,7 +356,7 @@ impl ProxiedRequest {
     pub(crate) async fn compact(self) -> Result<GatewayReply, GatewayError> {
         let exchange = Arc::new(self);
         let target = exchange.ordered_targets().into_iter().next().ok_or_else(no_upstream)?;
-        let exchange = exchange.with_input_tools_listed(&target)?;
+        let exchange = exchange.with_tools_for(&target)?;
         let attempt = UpstreamAttempt::find(exchange, target, Arc::default()).await;
         Ok(reply(Box::pin(compact::compact(attempt)).await?))
     }

@@ -28,7 +28,7 @@ use longhaul_providers::{FeatureSupport, LimitSource, Limits, SharedProvider};
 
 pub use self::builder::{AgentBuilder, BuildError};
 pub(crate) use self::deferral::DeferralDecision;
-use crate::calibration::CalibrationStore;
+use crate::calibration::{CalibrationStore, MissingAbility};
 use crate::clock::now_ms;
 use crate::context::{RequestPrefixTokens, ToolTokens};
 use crate::hooks::HookSet;
@@ -182,8 +182,10 @@ impl Agent {
     }
 
     fn calibrated_counter(&self) -> MessageTokenCounter {
-        let counter = self.counter.clone();
-        match self.calibrations.prior(&self.provider.origin(), counter.name()) {
+        let model = self.provider.origin();
+        let is_unreliable = self.calibrations.lacks(&model, MissingAbility::ReliableUsage, now_ms());
+        let counter = self.counter.clone().with_unreliable_usage(is_unreliable);
+        match self.calibrations.prior(&model, counter.name()) {
             Some(prior) => counter.with_prior(prior),
             None => counter,
         }
@@ -245,6 +247,13 @@ impl Agent {
             FeatureSupport::Unknown => !self.calibrations.refuses_tools(&self.provider.origin(), now_ms()),
             known => known.may(),
         }
+    }
+
+    /// Returns whether the model continues an answer that a request ends with: as declared or reported by the server,
+    /// unless the server has refused to within the last day.
+    pub(crate) fn continues_answers(&self) -> bool {
+        self.limits.prefill == FeatureSupport::Yes
+            && !self.calibrations.lacks(&self.provider.origin(), MissingAbility::Prefill, now_ms())
     }
 
     /// Returns the tool definitions of a session's next request.
@@ -334,7 +343,7 @@ impl Agent {
                 remembered_window: self.remembered_window(),
                 max_output: self.limits.max_output,
                 tools: self.takes_tools(),
-                prefill: self.limits.prefill == FeatureSupport::Yes,
+                prefill: self.continues_answers(),
             },
             fixed: RequestPrefix {
                 system_hash: hash(self.system.as_bytes()),

@@ -1,4 +1,5 @@
-//! The vocabulary and window of each model as learned by sessions, kept for later sessions in one small file.
+//! The facts that sessions learn of each model and its server, kept for later sessions in one small file: the
+//! vocabulary, the window, the limit on pictures, and abilities that the server refused.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -20,7 +21,8 @@ const WORTH_WRITING: f64 = 0.01;
 /// The least change of a request's unseen overhead for a write, in tokens.
 const WORTH_WRITING_TOKENS: u64 = 16;
 
-/// The time for which a model's refusal of tools or pictures is remembered, in milliseconds.
+/// The time for which abilities that a model or server lacks are remembered, in milliseconds. Servers are restarted
+/// with other options, so every session after a day finds out anew.
 const ABILITIES_FORGOTTEN_MS: Millis = 24 * 3_600_000;
 
 /// The limits on pictures as stated by a model's errors.
@@ -32,6 +34,29 @@ pub struct LearnedImageLimit {
     pub most: Option<u32>,
     /// The time at which the limit was learned, in milliseconds since 1970.
     pub at: Millis,
+}
+
+/// An ability that a model or its server has turned out to lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum MissingAbility {
+    /// The server does not continue an answer that a request ends with.
+    Prefill,
+    /// The usage reports follow the requests.
+    ReliableUsage,
+    /// The input counts cover the whole request, so that a low count shows a cut.
+    WholeCounts,
+}
+
+impl MissingAbility {
+    /// Returns the name of the ability in the file. A name stays readable for ever.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Prefill => "prefill",
+            Self::ReliableUsage => "reliableUsage",
+            Self::WholeCounts => "wholeCounts",
+        }
+    }
 }
 
 /// Calibrations by model. Losing the file costs accuracy in a session's first calls, nothing else: the file is written
@@ -57,6 +82,10 @@ struct CalibrationData {
     /// The times of errors by which a model refused tools, in milliseconds since 1970, by model and server.
     #[serde(default)]
     without_tools: BTreeMap<String, Millis>,
+    /// The times at which sessions found abilities missing, in milliseconds since 1970, by model and server and by
+    /// the name of the ability. Names that this release does not know are kept.
+    #[serde(default)]
+    missing: BTreeMap<String, BTreeMap<String, Millis>>,
     /// The limits on pictures stated by errors, by model and server.
     #[serde(default)]
     images: BTreeMap<String, LearnedImageLimit>,
@@ -167,6 +196,29 @@ impl CalibrationStore {
     pub fn learn_no_tools(&self, model: &ModelOrigin, now: Millis) {
         let mut known = self.known();
         known.without_tools.insert(self.placed(model), now);
+        self.keep(&known);
+    }
+
+    /// Returns whether a session found within the last day that `model` lacks an ability.
+    pub fn lacks(&self, model: &ModelOrigin, ability: MissingAbility, now: Millis) -> bool {
+        let known = self.known();
+        let found = known.missing.get(&self.placed(model)).and_then(|found| found.get(ability.name()));
+        found.is_some_and(|at| now.saturating_sub(*at) < ABILITIES_FORGOTTEN_MS)
+    }
+
+    /// Remembers that `model` lacks an ability. A fact that is still remembered keeps its time, so that it ends a day
+    /// after it was found and not a day after it was last used.
+    pub fn learn_missing(&self, model: &ModelOrigin, ability: MissingAbility, now: Millis) {
+        if self.lacks(model, ability, now) {
+            return;
+        }
+        tracing::info!(
+            model = model.model,
+            missing = ability.name(),
+            "an ability of the model was found missing"
+        );
+        let mut known = self.known();
+        known.missing.entry(self.placed(model)).or_default().insert(ability.name().to_owned(), now);
         self.keep(&known);
     }
 
@@ -303,6 +355,29 @@ mod tests {
         assert!(!there.refuses_tools(&origin("n"), 1_000));
         assert!(!second.of_server("http://b/v1").refuses_tools(&origin("m"), 1_000));
         assert!(!there.refuses_tools(&origin("m"), 5 + ABILITIES_FORGOTTEN_MS));
+    }
+
+    #[test]
+    fn missing_abilities_outlive_the_process_for_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("calibration.json");
+        let all = [MissingAbility::Prefill, MissingAbility::ReliableUsage, MissingAbility::WholeCounts];
+        for (at, ability) in (1..).zip(all) {
+            let first = CalibrationStore::open(file.clone()).of_server("http://a/v1");
+            assert!(!first.lacks(&origin("m"), ability, at));
+            first.learn_missing(&origin("m"), ability, at);
+            // A later session uses the fact, which must not prolong it.
+            first.learn_missing(&origin("m"), ability, 1_000);
+            let second = CalibrationStore::open(file.clone());
+            assert!(second.of_server("http://a/v1").lacks(&origin("m"), ability, 1_000));
+            assert!(!second.of_server("http://b/v1").lacks(&origin("m"), ability, 1_000));
+            assert!(!second.of_server("http://a/v1").lacks(&origin("n"), ability, 1_000));
+            assert!(!second.of_server("http://a/v1").lacks(
+                &origin("m"),
+                ability,
+                at + ABILITIES_FORGOTTEN_MS
+            ));
+        }
     }
 
     #[test]

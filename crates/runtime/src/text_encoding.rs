@@ -1,6 +1,7 @@
 //! The encoding of text files: UTF-8, or UTF-16 as editors and shells on Windows write it.
 //!
-//! [`DecodedText`] reads every file that a person hands in: prompts, agent files, rule files, attachments and pipes.
+//! [`DecodedText`] reads every file that a person hands in: prompts, agent files, rule files, attachments and pipes. The
+//! file tools read and write text through `TextEncoding`, which keeps the bytes of everything that is not edited.
 
 use std::fmt;
 
@@ -136,7 +137,82 @@ impl fmt::Display for TextDamage {
     }
 }
 
-/// The encoding of a text file that is not UTF-8.
+/// The encoding of a text file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextEncoding {
+    /// UTF-8, or another encoding that extends ASCII, with or without a byte order mark.
+    Utf8 {
+        /// `true` if the file begins with a byte order mark.
+        has_mark: bool,
+    },
+    /// UTF-16.
+    Utf16(Utf16Encoding),
+}
+
+impl TextEncoding {
+    /// Returns the encoding of a file that begins with these bytes; `None` if the file is no text.
+    pub(crate) fn of(start: &[u8]) -> Option<Self> {
+        match Utf16Encoding::of(start) {
+            Some(encoding) => Some(Self::Utf16(encoding)),
+            // No other text has a zero byte.
+            None if start.contains(&0) => None,
+            None => Some(Self::Utf8 { has_mark: start.starts_with(UTF8_MARK) }),
+        }
+    }
+
+    /// Returns the text of a file without its byte order mark; `None` if UTF-16 has units that are no characters.
+    /// Bytes that are no UTF-8 stay.
+    pub(crate) fn decode(self, bytes: Vec<u8>) -> Option<Vec<u8>> {
+        match self {
+            Self::Utf8 { has_mark } => Some(if has_mark { without_mark(bytes) } else { bytes }),
+            Self::Utf16(encoding) => encoding.decode(&bytes).map(String::into_bytes),
+        }
+    }
+
+    /// Returns the text of a file without its byte order mark, with U+FFFD for invalid units of UTF-16.
+    pub(crate) fn decode_lossy(self, bytes: Vec<u8>) -> Vec<u8> {
+        match self {
+            Self::Utf8 { has_mark } => {
+                if has_mark {
+                    without_mark(bytes)
+                } else {
+                    bytes
+                }
+            }
+            Self::Utf16(encoding) => encoding.decode_lossy(&bytes).into_bytes(),
+        }
+    }
+
+    /// Returns the bytes of a file with this text. The text may have a byte order mark of its own.
+    pub(crate) fn encode(self, text: Vec<u8>) -> Vec<u8> {
+        match self {
+            Self::Utf8 { has_mark: false } => text,
+            Self::Utf8 { has_mark: true } if text.starts_with(UTF8_MARK) => text,
+            Self::Utf8 { has_mark: true } => [UTF8_MARK, &text].concat(),
+            Self::Utf16(encoding) => {
+                // Valid text with valid text inserted stays valid, so the lossy conversion loses nothing.
+                let text = String::from_utf8_lossy(&text);
+                encoding.encode(text.strip_prefix(MARK).unwrap_or(&text))
+            }
+        }
+    }
+
+    /// Returns the name of the encoding for the model; `None` for UTF-8 without a byte order mark.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Utf8 { has_mark: false } => None,
+            Self::Utf8 { has_mark: true } => Some("UTF-8 with a byte order mark"),
+            Self::Utf16(_) => Some("UTF-16"),
+        }
+    }
+}
+
+fn without_mark(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.drain(..UTF8_MARK.len().min(bytes.len()));
+    bytes
+}
+
+/// UTF-16 with or without a byte order mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Utf16Encoding {
     is_big_endian: bool,
@@ -145,7 +221,7 @@ pub(crate) struct Utf16Encoding {
 
 impl Utf16Encoding {
     /// Returns the encoding of a file that begins with these bytes; `None` for UTF-8 and every other encoding. A file
-    /// without a byte order mark is UTF-16 if every second byte of its beginning is zero and no other byte is.
+    /// without a byte order mark is UTF-16 if its beginning is valid text in it, most of it from Latin-1.
     pub(crate) fn of(start: &[u8]) -> Option<Self> {
         match start {
             // UTF-32 begins with these bytes, too.
@@ -162,12 +238,25 @@ impl Utf16Encoding {
         if units.is_empty() {
             return None;
         }
-        // Latin letters and digits have one zero byte in each unit.
-        if units.iter().all(|[low, high]| *low != 0 && *high == 0) {
-            return Some(Self { is_big_endian: false, has_mark: false });
+        let encodings = [false, true].map(|is_big_endian| Self { is_big_endian, has_mark: false });
+        encodings.into_iter().find(|encoding| encoding.is_likely(sample))
+    }
+
+    /// Returns whether a sample without a byte order mark reads as text in this encoding.
+    fn is_likely(self, sample: &[u8]) -> bool {
+        let (units, _) = self.units(sample);
+        let (mut all, mut latin) = (0_usize, 0_usize);
+        for unit in units {
+            all += 1;
+            match unit {
+                // Sound samples and tables of numbers have such units, and text has none.
+                0..=8 | 0xb | 0xe..=0x1a | 0x1c..=0x1f | 0xfffe | 0xffff => return false,
+                9..=0xff => latin += 1,
+                _ => {}
+            }
         }
-        let is_big_endian = units.iter().all(|[high, low]| *high == 0 && *low != 0);
-        is_big_endian.then_some(Self { is_big_endian: true, has_mark: false })
+        // Latin letters, digits and blanks have one zero byte in each unit. Other scripts have some of them.
+        latin * 4 >= all * 3
     }
 
     /// Returns the text of a file without its byte order mark; `None` if it is no valid UTF-16.
@@ -242,7 +331,11 @@ mod tests {
     fn what_was_read_is_written_in_the_same_bytes() {
         for (is_big_endian, has_mark) in [(false, false), (false, true), (true, false), (true, true)] {
             let encoding = Utf16Encoding { is_big_endian, has_mark };
-            let texts: &[&str] = if has_mark { &["", "a\r\nb", "é 次 🦀"] } else { &["a\r\nb"] };
+            let texts: &[&str] = if has_mark {
+                &["", "a\r\nb", "é 次 🦀"]
+            } else {
+                &["a\r\nb", "Name: 次 of many — and more"]
+            };
             for text in texts {
                 let bytes = encoding.encode(text);
                 assert_eq!(Utf16Encoding::of(&bytes), Some(encoding), "{text:?}");

@@ -23,6 +23,7 @@ pub mod overlap;
 pub mod patch;
 pub mod repetition_filter;
 pub mod request_parts;
+pub mod tool_parameters;
 
 pub use crate::messages::PromptCacheTtl;
 pub use crate::sse::{SseEvent, SseReader};

@@ -61,6 +61,18 @@ impl ProviderKind {
         if origin(base_url).is_some_and(|origin| Some(origin) == self::origin(own)) { variables } else { &[] }
     }
 
+    /// Reports whether the server has OpenAI's own API: it is said to have it, or the address is OpenAI's or that of
+    /// Microsoft's servers of OpenAI's models. That API knows tools that other servers of the same wire do not know.
+    pub fn is_openai(self, base_url: &str) -> bool {
+        if self != Self::OpenAiCompatible {
+            return self == Self::OpenAi;
+        }
+        let host = origin(base_url).map(|(_, host, _)| host).unwrap_or_default();
+        ["openai.com", "openai.azure.com", "chatgpt.com"]
+            .iter()
+            .any(|own| host == *own || host.strip_suffix(own).is_some_and(|rest| rest.ends_with('.')))
+    }
+
     /// Returns the headers that authenticate the caller: the key's header, and the others that the provider
     /// requires with it.
     pub fn key_headers(self, key: &str) -> Vec<(&'static str, String)> {
@@ -136,6 +148,15 @@ mod tests {
         assert!(takes(ProviderKind::OpenAiCompatible, "https://api.openai.com/v1"));
         assert!(!takes(ProviderKind::OpenAiCompatible, "http://localhost:1234/v1"));
         assert!(!takes(ProviderKind::Anthropic, ProviderKind::Anthropic.base_url()));
+    }
+
+    #[test]
+    fn openais_api_is_known_by_its_kind_or_its_address() {
+        let is = |url: &str| ProviderKind::OpenAiCompatible.is_openai(url);
+        assert!(is("https://api.openai.com/v1") && is("https://me.openai.azure.com/openai/v1"));
+        assert!(!is("https://notopenai.com/v1") && !is("http://localhost:1234/v1") && !is("no address"));
+        assert!(ProviderKind::OpenAi.is_openai("http://localhost:1234/v1"));
+        assert!(!ProviderKind::Anthropic.is_openai("https://api.openai.com/v1"));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::server_error;
 
+mod count_limit;
 mod place;
 #[cfg(test)]
 mod tests;
@@ -53,7 +54,7 @@ pub(crate) fn read(status: Option<u16>, code: ErrorCode, message: &str) -> Optio
     let takes_none =
         is_image && has(&text, NO_IMAGES) || kind == Some(RefusedPartKind::File) && has(&text, NO_FILES);
     let is_counted = matches!(kind, Some(RefusedPartKind::Image | RefusedPartKind::File));
-    let most = if is_counted && !takes_none { most(&text) } else { None };
+    let most = if is_counted && !takes_none { count_limit::max_parts(&text) } else { None };
     Some(PartRefusal { kind, takes_none: takes_none || most == Some(0), most, ..PartRefusal::default() })
 }
 
@@ -111,21 +112,6 @@ fn kind(code: ErrorCode, text: &str) -> Option<RefusedPartKind> {
     ];
     let found = table.iter().find(|(_, words)| has(text, words)).map(|(kind, _)| *kind);
     found.or((code == ErrorCode::Refused).then_some(RefusedPartKind::Content))
-}
-
-/// Returns the number of a limit: "at most 5 images", "maximum of 100", "105 > 100".
-fn most(text: &str) -> Option<u32> {
-    // Other numbers, such as a size in pixels, are no limit on a count.
-    if !has(text, COUNTS) {
-        return None;
-    }
-    let after =
-        ["at most ", "maximum of ", "max of ", "limit of ", "limit is ", "up to ", "maximum is ", "> "];
-    after.iter().find_map(|word| {
-        let rest = text.split_once(word)?.1.trim_start();
-        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-        digits.parse().ok()
-    })
 }
 
 /// Requirements beyond the omission of a part.
@@ -262,19 +248,6 @@ const NO_FILES: &[&str] = &[
     "files are not supported",
     "unknown variant file",
     "unknown variant input_file",
-];
-
-/// The words of a limit on the number of parts.
-const COUNTS: &[&str] = &[
-    "at most",
-    "too many",
-    "maximum of",
-    "max of",
-    "number of images",
-    "images per",
-    "image count",
-    "limit of",
-    "limit is",
 ];
 
 /// The words of a server that fails at a picture or a file.

@@ -190,6 +190,7 @@ fn model_json(model: &ModelListEntry) -> Value {
         "served": model.served,
         "window": facts.window().map(|fact| sourced(fact.value, fact.source)),
         "maxOutput": facts.max_output().map(|fact| sourced(fact.value, fact.source)),
+        "maxImages": facts.max_images().map(|fact| sourced(fact.value, fact.source)),
         "abilities": abilities.collect::<serde_json::Map<_, _>>(),
         "reasoningRetention": facts.reasoning().map(|fact| sourced(retention(fact.value), fact.source)),
         "prices": prices_json(facts),

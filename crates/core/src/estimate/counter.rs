@@ -119,12 +119,20 @@ pub struct MessageTokenCounter {
     framing: FramingTokens,
     images: ImageTokenRule,
     prior: Option<Arc<TokenizerProfile>>,
+    /// `true` if earlier sessions found the server's usage reports wrong.
+    has_unreliable_usage: bool,
 }
 
 impl MessageTokenCounter {
     /// Returns a counter that counts texts with `text`, and framing and pictures by the rules of OpenAI's chat.
     pub fn new(text: Arc<dyn TextCounter>) -> Self {
-        Self { text, framing: FramingTokens::default(), images: ImageTokenRule::default(), prior: None }
+        Self {
+            text,
+            framing: FramingTokens::default(),
+            images: ImageTokenRule::default(),
+            prior: None,
+            has_unreliable_usage: false,
+        }
     }
 
     /// Returns the counter with the framing and the picture rule of a model, by the model's name.
@@ -148,6 +156,18 @@ impl MessageTokenCounter {
     /// Returns the profile with which calibration begins; `None` if nothing was learned of the model.
     pub fn prior(&self) -> Option<&TokenizerProfile> {
         self.prior.as_deref()
+    }
+
+    /// Returns the counter for a model whose server reports usage that does not follow the requests, as earlier
+    /// sessions have learned. A history with this counter ignores the reports from the first one on.
+    #[must_use]
+    pub fn with_unreliable_usage(self, is_unreliable: bool) -> Self {
+        Self { has_unreliable_usage: is_unreliable, ..self }
+    }
+
+    /// Returns whether the server's usage reports are known to be wrong before the session's first call.
+    pub fn has_unreliable_usage(&self) -> bool {
+        self.has_unreliable_usage
     }
 
     /// Returns the structured estimate with the weights of a family.
@@ -209,6 +229,7 @@ impl PartialEq for MessageTokenCounter {
         self.framing == other.framing
             && self.images == other.images
             && self.prior == other.prior
+            && self.has_unreliable_usage == other.has_unreliable_usage
             // Text counters cannot be compared, and counters of one name and accuracy count alike.
             && (Arc::ptr_eq(&self.text, &other.text)
                 || (self.name(), self.kind()) == (other.name(), other.kind()))

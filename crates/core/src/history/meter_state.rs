@@ -233,7 +233,8 @@ impl MeterState {
             Some(prior) => TokenCalibration::new(prior.clone()),
             None => TokenCalibration::unknown(counter.kind()),
         };
-        Self { counter, calibration, ..Self::default() }
+        let usage_is_unreliable = counter.has_unreliable_usage();
+        Self { counter, calibration, usage_is_unreliable, ..Self::default() }
     }
 
     /// Forgets what the reports of another model have taught. The answer of the newest step stays.
@@ -246,7 +247,9 @@ impl MeterState {
         self.overhead_tokens = None;
         self.errors = EstimateErrors::default();
         (self.counted, self.counted_call, self.count_offset) = (None, None, CountOffset::default());
-        (self.false_reports, self.usage_is_unreliable, self.reports_grow) = (0, false, false);
+        (self.false_reports, self.reports_grow) = (0, false);
+        // The counter belongs to the model that the session has now.
+        self.usage_is_unreliable = self.counter.has_unreliable_usage();
         self.kept_groups = TokensByScript::default();
     }
 

@@ -141,6 +141,62 @@ fn types_follow_from_what_else_is_said() {
 }
 
 #[test]
+fn empty_lists_and_nulls_of_serializers_are_read_as_they_are_meant() {
+    let nothing = json!({ "type": "object", "properties": {} });
+    for empty in [
+        "[]",
+        r#""""#,
+        r#"{"properties":[]}"#,
+        r#"{"type":"object","properties":[],"required":{}}"#,
+        r#"{"type":"object","properties":null,"required":null,"$defs":[],"definitions":null}"#,
+        r#"{"type":null,"anyOf":null,"oneOf":[],"allOf":{},"not":[],"enum":null,"patternProperties":[]}"#,
+        r#"{"type":"","description":null,"title":[],"dependentRequired":[],"if":[],"$ref":null}"#,
+        r#"{"type":"any"}"#,
+        r#"{"type":"dict"}"#,
+    ] {
+        assert_eq!(of(empty), nothing, "{empty}");
+    }
+    let property =
+        |schema: &str| of(&format!(r#"{{"properties":{{"a":{schema}}}}}"#))["properties"]["a"].clone();
+    for (written, meant) in [
+        ("null", json!({})),
+        ("[]", json!({})),
+        (r#""any""#, json!({})),
+        (r#""the name of a file""#, json!({ "description": "the name of a file" })),
+        (r#""int|null""#, json!({ "type": ["integer", "null"] })),
+        (r#"{"type":"list","items":[]}"#, json!({ "type": "array", "items": {} })),
+        (r#"{"type":"array","items":null}"#, json!({ "type": "array", "items": {} })),
+        (r#"{"type":"string","enum":null}"#, json!({ "type": "string" })),
+        (r#"{"enum":{"0":"x","2":"y"}}"#, json!({ "enum": ["x", "y"], "type": "string" })),
+        (r#"{"enum":"x"}"#, json!({ "enum": ["x"], "type": "string" })),
+        (r#"{"type":"float","minimum":null,"maximum":"7"}"#, json!({ "type": "number", "maximum": 7 })),
+        (
+            r#"{"type":"int","minimum":1,"exclusiveMinimum":true,"maximum":9,"exclusiveMaximum":false}"#,
+            json!({ "type": "integer", "maximum": 9, "exclusiveMinimum": 1 }),
+        ),
+        (r#"{"type":"bool","default":null}"#, json!({ "type": "boolean", "default": null })),
+        (
+            r#"{"anyOf":[{"type":"str"},null]}"#,
+            json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }),
+        ),
+        (r#"{"anyOf":{"type":"str"}}"#, json!({ "anyOf": [{ "type": "string" }] })),
+        (r#"{"anyOf":{"1":{"type":"str"}}}"#, json!({ "anyOf": [{ "type": "string" }] })),
+        (
+            r#"{"type":"object","additionalProperties":[]}"#,
+            json!({ "type": "object", "additionalProperties": {} }),
+        ),
+        (
+            r#"{"type":"dict","additionalProperties":"false"}"#,
+            json!({ "type": "object", "additionalProperties": false }),
+        ),
+    ] {
+        assert_eq!(property(written), meant, "{written}");
+    }
+    let gap = of(r#"{"properties":{"a":"str","b":{"type":"str","required":true}},"required":{"0":"a"}}"#);
+    assert_eq!(gap["required"], json!(["a", "b"]));
+}
+
+#[test]
 fn names_that_a_provider_refuses_are_changed_and_restored() {
     let long = "x".repeat(80);
     let normalized = normalize(Some(&format!(
@@ -187,7 +243,7 @@ fn what_is_no_schema_of_arguments_is_refused_in_words() {
     }
     for (schema, words) in [
         ("3", "its schema has a number at the root, where a schema must be"),
-        ("[]", "its schema has a list at the root, where a schema must be"),
+        ("[1]", "its schema has a list at the root, where a schema must be"),
         (r#"{"properties":[1]}"#, "its schema has a list at properties, where a schema must be"),
         (r#"{"properties":{"a":7}}"#, "its schema has a number at a, where a schema must be"),
         (r##"{"properties":{"a":{"$ref":"#/gone"}}}"##, "its schema refers to `#/gone`, which is not in it"),

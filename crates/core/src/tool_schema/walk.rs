@@ -21,6 +21,36 @@ const ANNOTATIONS: [&str; 8] =
 const NAMING: [&str; 8] =
     ["$schema", "$id", "$anchor", "$defs", "definitions", "$comment", "$vocabulary", "id"];
 
+/// Keywords that an empty list in the place of a schema leaves without a meaning.
+const NOT_EMPTY: [&str; 9] = [
+    "not",
+    "if",
+    "then",
+    "else",
+    "contains",
+    "propertyNames",
+    "dependentRequired",
+    "dependencies",
+    "dependentSchemas",
+];
+
+/// Keywords whose value is a number.
+const BOUNDS: [&str; 13] = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+    "minContains",
+    "maxContains",
+];
+
 /// Returns the schema with every reference inlined, and with a type wherever one follows from other keywords.
 ///
 /// # Errors
@@ -44,9 +74,17 @@ impl SchemaWalker<'_> {
         match value {
             Value::Bool(true) => Ok(json!({})),
             Value::Bool(false) => Ok(nothing()),
+            // PHP writes an empty object as `[]`, and serializers write `null` for a schema that was not set.
+            Value::Array(items) if items.is_empty() => Ok(json!({})),
+            Value::Null => Ok(json!({})),
             Value::Object(fields) => self.object(fields, depth),
             // Hand-written tools have this shorthand: `"count": "integer"`.
-            Value::String(name) if type_name(name).is_some() => Ok(json!({ "type": type_name(name) })),
+            Value::String(name) => match (types(value), name.trim()) {
+                (Some(types), _) => Ok(json!({ "type": types })),
+                (None, "" | "any" | "true") => Ok(json!({})),
+                (None, "false") => Ok(nothing()),
+                (None, words) => Ok(json!({ "description": words })),
+            },
             other => Err(ToolSchemaError::NoSchema {
                 found: kind_of(other),
                 place: place.chars().take(80).collect(),
@@ -67,6 +105,7 @@ impl SchemaWalker<'_> {
             }
         }
         lift_required(fields, &mut out);
+        move_exclusive_bounds(fields, &mut out);
         add_type(&mut out);
         // The OpenAI APIs refuse an array without `items`.
         if has_type(&out, "array") && !out.contains_key("items") {
@@ -85,11 +124,27 @@ impl SchemaWalker<'_> {
         let is_of_schemas = SCHEMAS.contains(&key) || LISTS.contains(&key) || MAPS.contains(&key);
         let kept = match (key, value) {
             _ if NAMING.contains(&key) => return Ok(None),
-            (_, Value::Null) if is_of_schemas || matches!(key, "type" | "required" | "enum") => {
-                return Ok(None);
-            }
+            // Serializers write `null` for every keyword that was not set. Only these two keywords can mean it.
+            (_, Value::Null) if !matches!(key, "default" | "const") => return Ok(None),
             // Providers accept booleans here, and OpenAI's strict mode demands `false`.
             ("additionalProperties" | "unevaluatedProperties", Value::Bool(_)) => value.clone(),
+            ("additionalProperties" | "unevaluatedProperties", Value::String(word))
+                if matches!(word.as_str(), "true" | "false") =>
+            {
+                Value::Bool(word == "true")
+            }
+            ("properties", Value::Array(none)) if none.is_empty() => json!({}),
+            // `not` of an empty schema would allow nothing, and the others say nothing.
+            _ if is_empty_list(value) && (MAPS.contains(&key) || NOT_EMPTY.contains(&key)) => {
+                return Ok(None);
+            }
+            (_, Value::Bool(_)) if BOUNDS.contains(&key) => return Ok(None),
+            (_, Value::String(written)) if BOUNDS.contains(&key) => match written.trim().parse() {
+                Ok(number) => Value::Number(number),
+                Err(_) => return Ok(None),
+            },
+            // Providers refuse a description that is no text.
+            ("description" | "title" | "format" | "pattern", _) if !value.is_string() => return Ok(None),
             // Older drafts describe tuples by a list of `items`, which providers refuse.
             ("items", Value::Array(items)) => self.one_of_items(items, depth)?,
             ("additionalItems", _) => return Ok(None),
@@ -101,10 +156,18 @@ impl SchemaWalker<'_> {
                 let names: Vec<Value> = names.iter().filter(|name| name.is_string()).cloned().collect();
                 Value::Array(names)
             }
+            ("required", Value::Object(names))
+                if !names.is_empty() && names.values().all(Value::is_string) =>
+            {
+                Value::Array(listed(names))
+            }
             // The third draft has `required: true` within the property; `lift_required` moves it to the parent.
             ("required", _) => return Ok(None),
             // An empty list allows no value at all, which no tool means.
             ("enum", Value::Array(values)) if values.is_empty() => return Ok(None),
+            ("enum", Value::Object(values)) if values.is_empty() => return Ok(None),
+            ("enum", Value::Object(values)) => Value::Array(listed(values)),
+            ("enum", Value::String(_) | Value::Number(_) | Value::Bool(_)) => json!([value]),
             ("properties" | "patternProperties" | "dependentSchemas", Value::Object(fields)) => {
                 self.map(key, fields, depth)?
             }
@@ -112,6 +175,14 @@ impl SchemaWalker<'_> {
                 Some(members) => members,
                 None => return Ok(None),
             },
+            (_, Value::Object(members)) if LISTS.contains(&key) => {
+                // A single schema stands in the place of the list, or an object in the place of PHP's array.
+                let members = if has_list_keys(members) { listed(members) } else { vec![value.clone()] };
+                match self.list(key, &members, depth)? {
+                    Some(members) => members,
+                    None => return Ok(None),
+                }
+            }
             _ if is_of_schemas => self.schema(value, key, depth + 1)?,
             _ => value.clone(),
         };
@@ -122,7 +193,7 @@ impl SchemaWalker<'_> {
         let mut out = Object::new();
         for (name, value) in fields {
             // A forbidden property is left out, because the model needs only those that it may give.
-            if !(key == "properties" && matches!(value, Value::Bool(false) | Value::Null)) {
+            if !(key == "properties" && *value == Value::Bool(false)) {
                 out.insert(name.clone(), self.schema(value, name, depth + 1)?);
             }
         }
@@ -133,8 +204,13 @@ impl SchemaWalker<'_> {
     fn list(&mut self, key: &str, members: &[Value], depth: usize) -> Result<Option<Value>, ToolSchemaError> {
         let is_union = matches!(key, "anyOf" | "oneOf");
         let possible = members.iter().filter(|member| !(is_union && matches!(member, Value::Bool(false))));
-        let members: Result<Vec<Value>, ToolSchemaError> =
-            possible.map(|member| self.schema(member, key, depth + 1)).collect();
+        let members: Result<Vec<Value>, ToolSchemaError> = possible
+            .map(|member| match member {
+                // The author of a union means the value `null` and not any value.
+                Value::Null if is_union => Ok(json!({ "type": "null" })),
+                member => self.schema(member, key, depth + 1),
+            })
+            .collect();
         Ok(Some(members?).filter(|members| !members.is_empty()).map(Value::Array))
     }
 
@@ -183,6 +259,19 @@ impl SchemaWalker<'_> {
         }
         Ok(out)
     }
+}
+
+/// Returns the members of a list that PHP wrote as an object: an array with a gap in its keys becomes `{"0":…,"2":…}`.
+fn listed(fields: &Object) -> Vec<Value> {
+    fields.values().cloned().collect()
+}
+
+fn has_list_keys(fields: &Object) -> bool {
+    fields.keys().all(|key| key.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn is_empty_list(value: &Value) -> bool {
+    value.as_array().is_some_and(Vec::is_empty)
 }
 
 fn is_reference(key: &str) -> bool {
@@ -271,31 +360,36 @@ fn outline(root: &Value, target: &Value) -> Value {
 /// Returns the value of `type` with JSON Schema's names; `None` without a known type.
 fn types(value: &Value) -> Option<Value> {
     match value {
+        // Hand-written schemas have `"string|null"`.
+        Value::String(names) if names.contains('|') => type_list(names.split('|')),
         Value::String(name) => type_name(name).map(Value::from),
-        Value::Array(names) => {
-            let mut known: Vec<&str> = Vec::new();
-            for name in names.iter().filter_map(|name| type_name(name.as_str()?)) {
-                if !known.contains(&name) {
-                    known.push(name);
-                }
-            }
-            (!known.is_empty()).then(|| json!(known))
-        }
+        Value::Array(names) => type_list(names.iter().filter_map(Value::as_str)),
         _ => None,
     }
+}
+
+/// Returns the list of the known types among `names`; `None` without one.
+fn type_list<'a>(names: impl Iterator<Item = &'a str>) -> Option<Value> {
+    let mut known: Vec<&str> = Vec::new();
+    for name in names.filter_map(type_name) {
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
+    (!known.is_empty()).then(|| json!(known))
 }
 
 /// Returns JSON Schema's name of a type. Gemini's dialect has capitals, and hand-written schemas have the names of
 /// programming languages.
 fn type_name(name: &str) -> Option<&'static str> {
-    Some(match name.to_ascii_lowercase().as_str() {
-        "object" | "dict" | "map" => "object",
-        "array" | "list" => "array",
-        "string" | "str" => "string",
-        "number" | "float" | "double" => "number",
-        "integer" | "int" => "integer",
+    Some(match name.trim().to_ascii_lowercase().as_str() {
+        "object" | "dict" | "map" | "record" | "struct" => "object",
+        "array" | "list" | "tuple" | "set" => "array",
+        "string" | "str" | "text" => "string",
+        "number" | "float" | "double" | "decimal" => "number",
+        "integer" | "int" | "long" => "integer",
         "boolean" | "bool" => "boolean",
-        "null" | "none" => "null",
+        "null" | "none" | "nil" => "null",
         _ => return None,
     })
 }
@@ -318,6 +412,17 @@ fn lift_required(fields: &Object, out: &mut Object) {
             if !required.contains(&name) {
                 required.push(name);
             }
+        }
+    }
+}
+
+/// Writes the fourth draft's `"minimum": 5, "exclusiveMinimum": true` as `"exclusiveMinimum": 5`.
+fn move_exclusive_bounds(fields: &Object, out: &mut Object) {
+    for (bound, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
+        if fields.get(exclusive) == Some(&Value::Bool(true))
+            && let Some(number) = out.shift_remove(bound)
+        {
+            out.insert(exclusive.to_owned(), number);
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use longhaul_wire::edit::tool_parameters::add_missing_parameters;
 use longhaul_wire::edit::{Dialect, GatewayError, RequestEnvelope};
 use longhaul_wire::raw_json::{elements, field, fields, string, with_field};
 use memchr::memmem;
@@ -53,14 +54,29 @@ fn names(tool: &str) -> Option<(String, Option<String>)> {
 }
 
 impl ProxiedRequest {
+    /// Returns the request with its tools in the form for an upstream: the tools of its input are in its list of tools,
+    /// and every function has a schema.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if the request cannot be read in that form.
+    pub(super) fn with_tools_for(
+        self: Arc<Self>,
+        target: &UpstreamTarget,
+    ) -> Result<Arc<Self>, GatewayError> {
+        let listed = self.with_input_tools_listed(target)?;
+        let Some(request) = add_missing_parameters(listed.wire.dialect(), &listed.envelope) else {
+            return Ok(listed);
+        };
+        tracing::debug!("functions without parameters get an empty schema, because many servers demand one");
+        let envelope = listed.inner.parse_cache.read(listed.wire, &listed.caller, request.into())?;
+        Ok(Arc::new(Self { envelope, is_new: false, ..Self::clone(&listed) }))
+    }
+
     /// Returns the request in the form for an upstream, with the tools of its input in its list of tools.
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be read in that form.
-    pub(super) fn with_input_tools_listed(
-        self: Arc<Self>,
-        target: &UpstreamTarget,
-    ) -> Result<Arc<Self>, GatewayError> {
+    fn with_input_tools_listed(self: Arc<Self>, target: &UpstreamTarget) -> Result<Arc<Self>, GatewayError> {
         if self.wire.dialect() != Dialect::Responses || self.is_providers_own(target) {
             return Ok(self);
         }

@@ -211,8 +211,8 @@ impl ExchangeDriver {
             Some(adapted) => adapted,
             // The form of the tools depends on the upstream, so each upstream gets its own copy of the request.
             None => {
-                let listed = Arc::clone(&self.request).with_input_tools_listed(&target)?;
-                listed.with_tools_deferred(&target).await
+                let adapted = Arc::clone(&self.request).with_tools_for(&target)?;
+                adapted.with_tools_deferred(&target).await
             }
         };
         self.adapted = Some(Arc::clone(&adapted));

@@ -23,6 +23,7 @@ use longhaul_wire::edit::{
     GatewayError, GatewayErrorKind, PartialResponse, SseEvent, SseReader, StreamMerger, StreamParser,
     StreamPosition, WireCodec,
 };
+use longhaul_wire::{MAX_ARGUMENT_BYTES, MAX_TOOL_CALLS};
 
 mod body;
 mod continuation;
@@ -136,6 +137,21 @@ impl EventProcessor {
 fn too_long(what: &str, max_bytes: usize) -> GatewayError {
     let message = format!("{what} of the upstream's has more than {max_bytes} bytes");
     GatewayError::new(GatewayErrorKind::Upstream, message)
+}
+
+/// Returns the error of an answer whose tool calls are more than any client can answer. The rest of such an answer is
+/// not read: a model in a loop asks for tools until its window is full.
+fn too_many_calls(seen: &PartialResponse) -> Option<GatewayError> {
+    let arguments: usize = seen.calls.iter().map(|call| call.arguments.len()).sum();
+    let what = if seen.calls.len() > MAX_TOOL_CALLS {
+        format!("asks for more than {MAX_TOOL_CALLS} tools at once")
+    } else if arguments > MAX_ARGUMENT_BYTES {
+        format!("has more than {} MiB of arguments for its tools", MAX_ARGUMENT_BYTES >> 20)
+    } else {
+        return None;
+    };
+    let message = format!("the answer {what}: it was given up there");
+    Some(GatewayError::new(GatewayErrorKind::Upstream, message))
 }
 
 impl AnswerFlow {
@@ -316,6 +332,10 @@ impl AnswerFlow {
                 let ParsedChunk { out, says, has_unread_error } =
                     parse_chunk(watcher.as_mut(), &mut self.events, chunk);
                 self.has_unread_error |= has_unread_error;
+                if let Some(fault) = too_many_calls(watcher.seen()) {
+                    // The end of the answer must not reach the client in the same chunk.
+                    return self.break_off(fault);
+                }
                 if let Some(route) = self.attempt.as_ref().filter(|_| !was_over && watcher.seen().over) {
                     route.request.proxied.keep_end(&out);
                 }
@@ -374,7 +394,14 @@ impl AnswerFlow {
                     self.leave_before_event(&raw, &mut out);
                     break 'events;
                 }
+                let before = out.len();
                 self.relay_event(&raw, &mut out);
+                if let Some(fault) = too_many_calls(self.reader.seen()) {
+                    out.truncate(before);
+                    self.go_out(out.into());
+                    self.break_off(fault);
+                    return says;
+                }
             }
         }
         self.go_out(out.into());

@@ -57,9 +57,26 @@ impl TargetedRequest {
         ItemReader { request: self }
     }
 
-    /// Returns whether the request is translated because the upstream does not speak the caller's dialect.
+    /// Returns whether the request is translated, because the upstream does not speak the caller's dialect or does not
+    /// know its tools.
     pub(super) fn needs_translation(&self) -> bool {
         self.target.speaks(self.proxied.wire.dialect()) == DialectSupport::No
+            || self.has_unknown_namespaces()
+    }
+
+    /// Returns whether the request has tools in namespaces that the upstream does not know. Only OpenAI's own server
+    /// knows namespaces. Elsewhere a translation gives the tools single names, and restores them in the answer.
+    fn has_unknown_namespaces(&self) -> bool {
+        let (envelope, upstream) = (&self.proxied.envelope, &self.target.server.upstream);
+        let Some(at) =
+            envelope.tools_at.as_ref().filter(|_| self.proxied.wire.dialect() == Dialect::Responses)
+        else {
+            return false;
+        };
+        // The search for the word is cheap, and few requests have it.
+        memmem::find(envelope.text(at).as_bytes(), b"\"namespace\"").is_some()
+            && !upstream.kind.is_openai(&upstream.endpoint.base_url)
+            && !responses::namespaced_tools(envelope).is_empty()
     }
 
     /// Returns the provider for the model in its server's own dialect, with the key that the caller's requests use.

@@ -250,6 +250,62 @@ fn of_codex(stream: bool) -> ClientRequest {
     ClientRequest { body: body.to_string().into(), ..call(Dialect::Responses, &[], stream) }
 }
 
+/// Many servers refuse a function without a schema, whatever their wire.
+#[tokio::test]
+async fn functions_without_parameters_get_an_empty_schema_at_a_server_of_the_same_dialect() {
+    let schema = json!({ "type": "object", "properties": {} });
+    let own = json!({ "type": "object", "properties": { "p": { "type": "string" } } });
+    for dialect in [Dialect::Chat, Dialect::Messages, Dialect::Responses] {
+        let server =
+            Server::start(|_, _| Does::Json(400, json!({ "error": { "message": "whatever" } }))).await;
+        let mut config = config(&server, dialect);
+        config.upstreams[0].dialects = vec![dialect];
+        let asked = asking(
+            dialect,
+            &[("now", None), ("read", Some(own.clone())), ("none", Some(Value::Null))],
+            false,
+        );
+        let before: Value = serde_json::from_slice(&asked.body).unwrap();
+        gateway(config).answer(asked).await;
+        let sent = server.sent()[0].json();
+        let key = if dialect == Dialect::Messages { "input_schema" } else { "parameters" };
+        let schemas: Vec<Value> = sent["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(
+                |tool| {
+                    if dialect == Dialect::Chat { tool["function"][key].clone() } else { tool[key].clone() }
+                },
+            )
+            .collect();
+        assert_eq!(schemas, [schema.clone(), own.clone(), schema.clone()], "{dialect:?}");
+        let list = if dialect == Dialect::Responses { "input" } else { "messages" };
+        assert_eq!(sent[list], before[list], "{dialect:?}");
+    }
+}
+
+/// Only OpenAI's own server knows namespaces: another server of the Responses API gets flat names.
+#[tokio::test]
+async fn tools_in_a_namespace_are_flat_for_another_server_of_the_same_dialect() {
+    for stream in [true, false] {
+        let server =
+            Server::start(|_, _| calling(Dialect::Chat, "mcp__files__read", &["{\"p\":\"x\"}".into()])).await;
+        let mut config = config(&server, Dialect::Chat);
+        config.upstreams[0].dialects = vec![Dialect::Chat, Dialect::Responses];
+        let reply = gateway(config).answer(of_codex(stream)).await;
+        assert_eq!(reply.status, StatusCode::OK);
+        let out = body(reply).await;
+        let (seen, _) = read(Dialect::Responses, &out);
+        if stream {
+            assert_eq!(seen.calls[0].name, "read");
+        }
+        assert!(String::from_utf8_lossy(&out).contains("\"namespace\":\"mcp__files__\""));
+        let sent = server.sent()[0].json();
+        assert!(!sent.to_string().contains("\"namespace\""), "{sent}");
+    }
+}
+
 #[tokio::test]
 async fn tools_in_a_namespace_are_flat_for_the_model_and_restored_for_the_client() {
     for speaks in [Dialect::Chat, Dialect::Messages] {

@@ -20,6 +20,7 @@ mod gone_back;
 mod large;
 mod late_reading;
 mod long_answers;
+mod many_calls;
 mod misplaced;
 mod model;
 mod notices;

@@ -79,6 +79,8 @@ pub(super) enum ConfigKeyKind {
     Rules,
     /// `{ command, args, env }` or `{ url, headers }` by server name.
     McpServers,
+    /// `same`, `extract`, a name, or the keys of `model`.
+    SummaryWriter,
     /// A list of `{ name, provider, base_url, api_key_env, headers, cache, timeout, dialects, window, models }`.
     Upstreams,
     /// `{ command | url, timeoutMs }`, or `none`.
@@ -333,9 +335,9 @@ pub(super) const KEYS: &[ConfigKey] = &[
     ),
     key(
         "context.compression.options.summarizeWith",
-        ConfigKeyKind::Name,
+        ConfigKeyKind::SummaryWriter,
         "same",
-        "Strategies with summaries: who writes them: same (the session's model), extract (no model: an extract), the model of another agent by its name (`agents`: with its own provider, server and key), or another model of the same server by name.",
+        "Strategies with summaries: who writes them: same (the session's model), extract (no model: an extract), the model of another agent by its name (`agents`: with its own provider, server and key), another model of the same server by name, or a model of its own with the keys of `model`: { provider: KIND, name: MODEL, base_url: URL, api_key_env: NAME … }.",
     ),
     key(
         "context.compression.options.summaryTimeout",

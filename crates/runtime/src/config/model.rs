@@ -170,7 +170,7 @@ choices!(
 );
 
 /// The model that writes summaries.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum SummaryWriter {
     /// The session's own model.
     Same,
@@ -178,6 +178,8 @@ pub enum SummaryWriter {
     Extract,
     /// The model of another agent by the agent's name, or another model of the same server.
     Model(String),
+    /// A model with a provider, a server and a key of its own.
+    Own(Box<ModelConfig>),
 }
 
 impl SummaryWriter {

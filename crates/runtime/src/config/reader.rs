@@ -6,6 +6,7 @@ mod hooks;
 mod mcp;
 mod models;
 mod server;
+mod summary_writer;
 mod tools;
 mod upstreams;
 
@@ -17,6 +18,7 @@ pub(super) use self::compression::{check_options, pruning_agent, trigger};
 pub(super) use self::hooks::hook;
 pub(super) use self::mcp::mcp_servers;
 pub(super) use self::models::models;
+pub(super) use self::summary_writer::summary_writer;
 pub(super) use self::tools::{builtin_tools, output_limits};
 pub(super) use self::upstreams::upstreams;
 use super::duration;

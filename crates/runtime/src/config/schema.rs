@@ -105,6 +105,9 @@ fn shape(key: &ConfigKey) -> Value {
             json!({ "type": "object", "additionalProperties": server })
         }
         ConfigKeyKind::Hook => hook(),
+        ConfigKeyKind::SummaryWriter => {
+            json!({ "oneOf": [{ "type": "string", "minLength": 1 }, summary_writer()] })
+        }
         ConfigKeyKind::Upstreams => json!({ "type": "array", "items": upstream() }),
         ConfigKeyKind::Models => {
             json!({ "type": "object", "additionalProperties": declared_of_a_model() })
@@ -162,6 +165,26 @@ fn declared_of_a_model() -> Value {
         "prefill": { "type": "boolean" },
         "reasoning_retention": { "enum": ReasoningRetention::NAMES },
     }))
+}
+
+/// Returns the model for summaries with a provider of its own: the keys of `model`.
+fn summary_writer() -> Value {
+    let tokens = json!({ "oneOf": [{ "const": "auto" }, tokens()] });
+    let providers: Vec<&str> =
+        ProviderKind::NAMES.iter().copied().filter(|name| *name != ProviderKind::Scripted.as_str()).collect();
+    let fields = json!({
+        "provider": { "enum": providers },
+        "name": { "type": "string", "minLength": 1 },
+        "base_url": { "type": "string", "pattern": "^https?://." },
+        "api_key_env": { "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
+        "context_window": tokens,
+        "max_output_tokens": tokens,
+        "headers": by_name(),
+        "body": { "type": "object" },
+        "cache": { "enum": PromptCacheLife::NAMES },
+        "timeout": { "type": "string", "pattern": "^([0-9]+ *(ms|s|m|h|d)|none|auto)$" },
+    });
+    required(fields, &["name"])
 }
 
 fn upstream() -> Value {

@@ -8,11 +8,11 @@ use super::hooks::HooksConfig;
 use super::model::{
     ApprovalsConfig, BlobsConfig, CompressionConfig, ContextConfig, ModelConfig, ParallelTools,
     PromptCacheLife, ProviderKind, Recovery, RetryConfig, RunConfig, StrategyKind, StrategyOptions,
-    SummaryWriter, TelemetryConfig, TokenCounter, ToolsConfig,
+    TelemetryConfig, TokenCounter, ToolsConfig,
 };
 use super::reader::{
     ConfigReader, agents, builtin_tools, check_options, hook, mcp_servers, models, output_limits,
-    pruning_agent, trigger, upstreams,
+    pruning_agent, summary_writer, trigger, upstreams,
 };
 use super::sandbox::SandboxConfig;
 use super::server::ServerConfig;
@@ -171,7 +171,7 @@ fn options(reader: &mut ConfigReader<'_>, strategy: StrategyKind) -> StrategyOpt
         tool_use_score: reader.score("context.compression.options.toolUseScore"),
         min_score_threshold: reader.score("context.compression.options.minScoreThreshold"),
         summarize_chunk_size: reader.count("context.compression.options.summarizeChunkSize"),
-        summarize_with: SummaryWriter::from_word(reader.text("context.compression.options.summarizeWith")),
+        summarize_with: summary_writer(reader, "context.compression.options.summarizeWith"),
         summary_timeout: reader.time("context.compression.options.summaryTimeout").unwrap_or_default(),
         low_target: reader.share("context.compression.options.lowTarget"),
         tail_tokens: reader.count("context.compression.options.tailTokens"),

@@ -115,6 +115,7 @@ fn another_value(key: &keys::ConfigKey) -> String {
         ConfigKeyKind::McpServers => "{ files: { command: mcp-files } }".into(),
         ConfigKeyKind::Hook => "{ command: ./hook }".into(),
         ConfigKeyKind::Models => "{ m: { window: 8192 } }".into(),
+        ConfigKeyKind::SummaryWriter => "other".into(),
         ConfigKeyKind::Upstreams => "[{ name: box, base_url: 'http://box:8000/v1' }]".into(),
         ConfigKeyKind::Address => "127.0.0.1:9".into(),
         ConfigKeyKind::PathOrNone => "token.txt".into(),
@@ -218,6 +219,12 @@ fn options_arrive_typed() {
     let adaptive = |option: &str, value: &str| options(&with_option(StrategyKind::Adaptive, option, value));
     assert_eq!(adaptive("summarizeWith", "extract").summarize_with, SummaryWriter::Extract);
     assert_eq!(adaptive("summarizeWith", "small").summarize_with, SummaryWriter::Model("small".into()));
+    let own = "{ provider: anthropic, name: haiku, api_key_env: KEY_NAME, context_window: 9000, headers: { a: b } }";
+    let SummaryWriter::Own(own) = adaptive("summarizeWith", own).summarize_with else { panic!("no model") };
+    assert_eq!((own.provider, own.name.as_str()), (ProviderKind::Anthropic, "haiku"));
+    assert_eq!(own.base_url, ProviderKind::Anthropic.base_url());
+    assert_eq!((own.api_key_env.as_deref(), own.context_window), (Some("KEY_NAME"), Some(9_000)));
+    assert_eq!((own.max_output_tokens, own.headers["a"].as_str()), (None, "b"));
     assert_eq!(adaptive("lowTarget", "1").low_target, 1.0);
     assert_eq!(adaptive("tailTokens", "20000").tail_tokens, 20_000);
     assert!(!adaptive("background", "false").background);
@@ -731,6 +738,49 @@ fn values_that_contradict_each_other() {
     insta::assert_snapshot!(errors(&only("context.compression.trigger", "{ percentage: 0 }")), @"longhaul.yml:1:50: `context.compression.trigger.percentage` must be above 0 and at most 1, not 0");
     insta::assert_snapshot!(errors(&only("context.compression.trigger", "{ type: overflow, percentage: 0.5 }")), @"longhaul.yml:1:36: `context.compression.trigger` has percentage or triggerTokens only with type threshold");
     insta::assert_snapshot!(errors(&only("context.compression.trigger", "{ type: treshold }")), @"longhaul.yml:1:44: `context.compression.trigger.type` cannot be `treshold`: did you mean `threshold`?");
+}
+
+#[test]
+fn faults_of_a_summary_model_are_named_with_their_keys() {
+    let of = |value: &str| errors(&only("context.compression.options.summarizeWith", value));
+    for (value, words) in [
+        (
+            "{ provider: anthropic }",
+            "`context.compression.options.summarizeWith` needs `name`, the model's name",
+        ),
+        ("{ name: small }", "`context.compression.options.summarizeWith` needs `provider` or `base_url`"),
+        ("{}", "`context.compression.options.summarizeWith` needs `name`"),
+        (
+            "{ provider: anthropic, nam: small, name: small }",
+            "unknown key `nam` in `context.compression.options.summarizeWith`: did you mean `name`?",
+        ),
+        (
+            "{ provider: antropic, name: small }",
+            "`context.compression.options.summarizeWith.provider` cannot be `antropic`: did you mean `anthropic`?",
+        ),
+        (
+            "{ provider: openai, name: 4 }",
+            "`context.compression.options.summarizeWith.name` must be a text that is not empty, not 4",
+        ),
+        (
+            "{ name: small, base_url: box }",
+            "`context.compression.options.summarizeWith.base_url` must be an address",
+        ),
+        (
+            "{ provider: openai, name: m, context_window: big }",
+            "`context.compression.options.summarizeWith.context_window` must be auto or a whole number of tokens",
+        ),
+        (
+            "[small]",
+            "`context.compression.options.summarizeWith` must be same, extract, the name of an agent or model",
+        ),
+        ("''", "`context.compression.options.summarizeWith` must be same, extract"),
+    ] {
+        let said = of(value);
+        assert!(said.contains(words), "{value}: {said}");
+    }
+    let secret = of("{ provider: openai, name: m, api_key_env: 'sk-123' }");
+    assert!(secret.contains("summarizeWith.api_key_env") && !secret.contains("sk-123"), "{secret}");
 }
 
 #[test]

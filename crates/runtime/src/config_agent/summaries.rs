@@ -18,12 +18,20 @@ pub async fn summary_writer<E>(
     config: &AgentConfig,
     connect: impl FnOnce(&ModelConfig, DeclaredLimits) -> Result<SharedProvider, E>,
 ) -> Result<(SummaryWriterModel, Option<SummaryModel>), E> {
-    let name = match configured_writer(config).1 {
+    let (model, declared) = match configured_writer(config).1 {
         SummaryWriter::Same => return Ok((SummaryWriterModel::Session, None)),
         SummaryWriter::Extract => return Ok((SummaryWriterModel::Nobody, None)),
-        SummaryWriter::Model(name) => name,
+        SummaryWriter::Model(name) => find_model(config, name),
+        SummaryWriter::Own(model) => {
+            let listed = listed_limits(config, &model.name);
+            let declared = DeclaredLimits {
+                window: model.context_window.or(listed.window),
+                max_output: model.max_output_tokens.or(listed.max_output),
+                ..listed
+            };
+            (*model, declared)
+        }
     };
-    let (model, declared) = find_model(config, name);
     tracing::debug!(model = %model.name, provider = model.provider.as_str(), "another model writes summaries");
     let other = connect(&model, declared)?;
     let limits = other.limits().await;

@@ -15,6 +15,7 @@ use super::DriverMessage;
 use super::context::DriverContext;
 use crate::agent::Agent;
 use crate::api_events::ApiEvent;
+use crate::calibration::MissingAbility;
 use crate::clock::now_ms;
 
 /// The time for which a report of the limits stays valid.
@@ -36,8 +37,8 @@ impl LimitsProbe {
     pub(super) fn ask_at_start(&mut self, context: &mut DriverContext, input: &RunLoopInput) {
         let begins = matches!(input, RunLoopInput::Wake | RunLoopInput::Resume) && context.run.is_idle();
         if begins {
-            // The learned window is in memory, so the pause between two questions to the server does not apply to it.
-            adopt_learned_window(context);
+            // Learned facts are in memory, so the pause between two questions to the server does not apply to them.
+            adopt_learned_facts(context);
         }
         if !begins || self.asked_at.is_some_and(|asked| asked.elapsed() < FRESH) {
             return;
@@ -63,23 +64,30 @@ impl LimitsProbe {
     }
 }
 
-/// Adopts a window learned meanwhile by another session, or by the gateway in front of the same server.
-fn adopt_learned_window(context: &mut DriverContext) {
-    let learned = context.agent.remembered_window();
-    let known = context.lasting_settings().model.remembered_window;
-    if known != learned {
-        tracing::info!(?known, ?learned, "the model's window was learned elsewhere and is adopted");
+/// Adopts the facts learned meanwhile by another session, or by the gateway in front of the same server.
+fn adopt_learned_facts(context: &mut DriverContext) {
+    let (window, prefill) = (context.agent.remembered_window(), context.agent.continues_answers());
+    let known = &context.lasting_settings().model;
+    if (known.remembered_window, known.prefill) != (window, prefill) {
+        tracing::info!(?window, prefill, "facts of the model were learned elsewhere and are adopted");
         // The same agent is bound again, because binding computes the settings anew, with the learned window.
         context.set_agent(Arc::clone(&context.agent));
     }
 }
 
-/// Keeps a run's findings about the model for other sessions: the calibration and the window.
+/// Keeps a run's findings about the model for other sessions: the calibration, the window and missing abilities.
 pub(super) fn remember_model(context: &DriverContext) {
     let (agent, run) = (&context.agent, &context.run);
     let model = agent.provider.origin();
     let history = run.history();
     agent.calibrations.learn(&model, history.counter().name(), history.calibration());
+    if history.refused_to_go_on() {
+        agent.calibrations.learn_missing(&model, MissingAbility::Prefill, now_ms());
+    }
+    // A history that was told beforehand has found nothing out itself.
+    if history.usage_is_unreliable() && !history.counter().has_unreliable_usage() {
+        agent.calibrations.learn_missing(&model, MissingAbility::ReliableUsage, now_ms());
+    }
     let learned = run.learned_window();
     // A window that a person or the server states is no finding of this session.
     let is_known = matches!(agent.limits.source, LimitSource::Declared | LimitSource::Server);

@@ -10,6 +10,8 @@ use serde_json::json;
 
 use super::context::DriverContext;
 use crate::api_events::ApiEvent;
+use crate::calibration::MissingAbility;
+use crate::clock::now_ms;
 
 /// The least credible limit, in tokens. A lower limit, learned from the kept part of a request, is more likely an
 /// incomplete count.
@@ -44,7 +46,10 @@ impl TruncationDetector {
     /// reports are unreliable, and are ignored from then on.
     pub(super) fn check(&mut self, context: &DriverContext, input: RunLoopInput) -> RunLoopInput {
         let RunLoopInput::ModelAnswered(answer) = &input else { return input };
-        let is_unreliable = self.counts_are_partial || context.run.history().usage_is_unreliable();
+        let agent = &context.agent;
+        let is_unreliable = self.counts_are_partial
+            || context.run.history().usage_is_unreliable()
+            || agent.calibrations.lacks(&agent.provider.origin(), MissingAbility::WholeCounts, now_ms());
         // Without compaction no room can be made, so a repetition would meet the same cut.
         if is_unreliable || !context.run.settings().policy.enabled {
             return input;
@@ -61,7 +66,12 @@ impl TruncationDetector {
         }
         // A server that cuts requests is caught once for each window it has had: then its limit is learned.
         let is_caught_often = self.suspicions >= MAX_SUSPICIONS;
-        if std::mem::replace(&mut self.was_suspected, true) || is_caught_often {
+        let was_in_vain = std::mem::replace(&mut self.was_suspected, true);
+        if was_in_vain {
+            // Every later session would ask again in vain before it knew.
+            agent.calibrations.learn_missing(&agent.provider.origin(), MissingAbility::WholeCounts, now_ms());
+        }
+        if was_in_vain || is_caught_often {
             tracing::warn!(
                 suspicions = self.suspicions,
                 "the server's counts leave something out: what they say of cuts is not believed"

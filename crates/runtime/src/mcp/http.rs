@@ -259,7 +259,15 @@ impl McpHttpClient {
         asked: Option<&RequestId>,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let session = header(&response, HEADER_SESSION_ID);
+        let status = response.status();
         let text = self.body(response, MAX_MESSAGE_BYTES).await?;
+        // A request needs an answer, and `rmcp` would wait for one without end.
+        if let Some(asked) = asked.filter(|_| text.trim().is_empty()) {
+            let words = format!("the server answered HTTP {} without a body", status.as_u16());
+            let error =
+                ServerJsonRpcMessage::error(ErrorData::internal_error(words, None), Some(asked.clone()));
+            return Ok(StreamableHttpPostResponse::Json(error, session));
+        }
         match (self.0.wire.read(&text), asked) {
             (Ok(message), None) => Ok(StreamableHttpPostResponse::Json(message, session)),
             (Ok(message), Some(asked)) => {
@@ -309,7 +317,8 @@ impl StreamableHttpClient for McpHttpClient {
         if !status.is_success() {
             return self.refused(response, asked.as_ref(), session.is_some()).await;
         }
-        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+        let is_accepted = matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT);
+        if is_accepted && asked.is_none() {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if is_of_type(&response, EVENT_STREAM_MIME_TYPE) {

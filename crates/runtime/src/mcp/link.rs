@@ -1,5 +1,6 @@
 //! One connection to a server, from the handshake to its end.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,7 +32,7 @@ use super::wire::{McpExchange, McpExchangeRegistry, words};
 use crate::config::McpTransport;
 use crate::sandbox::{IsolatedHome, Sandbox};
 
-/// The maximum number of pages of a tool list. A server whose list never ends is broken.
+/// The maximum number of pages of a tool list. Of a list that never ends, the tools of these pages are used.
 const MAX_PAGES: usize = 100;
 
 /// The time to wait for the answer to a cancelled call. The protocol asks servers to send none, but an answer may
@@ -357,12 +358,14 @@ async fn list(
     if peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
         return Ok(Vec::new());
     }
-    let mut tools = Vec::new();
+    let mut tools: Vec<McpToolDefinition> = Vec::new();
+    let mut known = BTreeSet::new();
     let mut cursor = None;
-    for _ in 0..MAX_PAGES {
+    for page_number in 1.. {
         let exchange = Arc::new(McpExchange::default());
         let _forget = McpExchangeGuard { wire, exchange: &exchange };
-        let mut request = ListToolsRequest::with_param(PaginatedRequestParams::default().with_cursor(cursor));
+        let mut request =
+            ListToolsRequest::with_param(PaginatedRequestParams::default().with_cursor(cursor.clone()));
         request.extensions.insert(Arc::clone(&exchange));
         let request = ClientRequest::ListToolsRequest(request);
         let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
@@ -370,13 +373,28 @@ async fn list(
         let page = McpToolPage::read(server, &text).map_err(|error| {
             McpConnectionError::Lost(format!("its list of tools cannot be read: {error}"))
         })?;
-        tools.extend(page.tools.into_iter().map(|tool| tool.without(&wire.secrets)));
-        cursor = page.next;
+        let (listed, before) = (page.tools.len(), tools.len());
+        // Of two tools with one name the first is used.
+        let new = page.tools.into_iter().filter(|tool| known.insert(tool.name.clone()));
+        tools.extend(new.map(|tool| tool.without(&wire.secrets)));
+        let last_cursor = std::mem::replace(&mut cursor, page.next);
+        // Servers that ignore the cursor answer with their first page for ever, some under a new cursor each time.
+        let is_known = cursor == last_cursor || (listed > 0 && tools.len() == before);
+        let repeats = cursor.is_some() && is_known;
+        if repeats || page_number >= MAX_PAGES {
+            tracing::warn!(
+                server,
+                pages = page_number,
+                tools = tools.len(),
+                "the list of tools of an MCP server does not end; the tools read so far are used"
+            );
+            break;
+        }
         if cursor.is_none() {
-            return Ok(tools);
+            break;
         }
     }
-    Err(McpConnectionError::Lost(format!("its list of tools has more than {MAX_PAGES} pages")))
+    Ok(tools)
 }
 
 /// Asks a server of the newer protocol to report changes of its tools; such servers do not report unasked.

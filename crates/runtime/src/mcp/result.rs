@@ -16,14 +16,15 @@ use crate::tools::{PreservedEnd, ToolOutput, ToolOutputPart};
 /// The maximum number of pictures and files of one answer, because each is a file of its own, flushed to disk.
 const MAX_ATTACHMENTS: usize = 64;
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct McpCallResult<'a> {
-    #[serde(borrow, default)]
-    content: Vec<&'a RawValue>,
+    /// The blocks; `null` for none.
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
     #[serde(borrow)]
     structured_content: Option<&'a RawValue>,
-    is_error: Option<bool>,
+    is_error: Option<Value>,
     result_type: Option<String>,
 }
 
@@ -67,13 +68,14 @@ struct McpEmbeddedResource {
 /// # Errors
 /// The text is no such result.
 pub(super) fn read(text: &str) -> serde_json::Result<ToolOutput> {
-    let written: McpCallResult<'_> = serde_json::from_str(text)?;
+    // A result that is `null` is one without content.
+    let written = serde_json::from_str::<Option<McpCallResult<'_>>>(text)?.unwrap_or_default();
     let mut pieces = McpOutputBuilder::default();
-    for block in &written.content {
-        match serde_json::from_str(block.get()) {
+    for block in content_blocks(written.content.map_or("null", RawValue::get))? {
+        match serde_json::from_str(block) {
             Ok(block) => pieces.add(block),
             // The block is of a later protocol or broken; the model may still understand it.
-            Err(_) => pieces.texts.push(block.get().to_owned()),
+            Err(_) => pieces.texts.push(bare_text(block)),
         }
     }
     if let Some(structured) = written.structured_content.map(RawValue::get).filter(|it| *it != "null") {
@@ -85,7 +87,28 @@ pub(super) fn read(text: &str) -> serde_json::Result<ToolOutput> {
         // so the model is told.
         return Ok(pieces.output(true));
     }
-    Ok(pieces.output(written.is_error.unwrap_or(false)))
+    let is_error = written.is_error.is_some_and(|said| said == Value::Bool(true) || said == "true");
+    Ok(pieces.output(is_error))
+}
+
+/// Returns the blocks of a result's content. Simple servers write one block or a text in place of the list.
+///
+/// # Errors
+/// The content is a number or the like.
+fn content_blocks(content: &str) -> serde_json::Result<Vec<&str>> {
+    Ok(match content.as_bytes().first() {
+        Some(b'{' | b'"') => vec![content],
+        _ => {
+            let blocks: Option<Vec<&RawValue>> = serde_json::from_str(content)?;
+            let blocks = blocks.into_iter().flatten().map(RawValue::get);
+            blocks.filter(|block| *block != "null").collect()
+        }
+    })
+}
+
+/// Returns the text of a block that is a bare text, and the JSON of any other block.
+fn bare_text(block: &str) -> String {
+    serde_json::from_str(block).unwrap_or_else(|_| block.to_owned())
 }
 
 #[derive(Default)]
@@ -320,6 +343,18 @@ mod tests {
         let asks = read(r#"{"resultType":"input_required","inputRequests":{}}"#).unwrap();
         assert!(asks.is_error && asks.as_text().contains("input_required"), "{asks:?}");
         assert!(read("[]").is_err());
+        for empty in ["null", "{}", r#"{"content":null}"#, r#"{"content":[null],"isError":null}"#] {
+            let output = read(empty).unwrap();
+            assert!(output.content.is_empty() && !output.is_error, "{empty}");
+        }
+        for text in [
+            r#"{"content":"plain"}"#,
+            r#"{"content":["plain"]}"#,
+            r#"{"content":{"type":"text","text":"plain"}}"#,
+        ] {
+            assert_eq!(read(text).unwrap().as_text(), "plain", "{text}");
+        }
+        assert!(read(r#"{"content":[],"isError":"true"}"#).unwrap().is_error);
     }
 
     proptest::proptest! {

@@ -4,11 +4,13 @@
 //! The tool list stands at the start of every request. If the list followed the server, one notification could
 //! invalidate the provider's cache of a whole conversation. Tools could also disappear while a model is using them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use longhaul_core::message::RawJson;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::name;
@@ -44,29 +46,37 @@ pub(super) struct McpToolPage {
     pub(super) next: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct McpToolPageJson<'a> {
-    #[serde(borrow, default)]
-    tools: Vec<&'a RawValue>,
+    /// The tools; `null` for none.
+    #[serde(borrow)]
+    tools: Option<&'a RawValue>,
     #[serde(rename = "nextCursor")]
-    next_cursor: Option<String>,
+    next_cursor: Option<Value>,
+}
+
+/// Returns the text of each tool of a page.
+///
+/// # Errors
+/// The text is no list.
+fn tool_texts(tools: &str) -> serde_json::Result<Vec<&str>> {
+    // PHP writes a list with a gap in its keys as an object.
+    if let Ok(tools) = serde_json::from_str::<BTreeMap<String, &RawValue>>(tools) {
+        return Ok(tools.into_values().map(RawValue::get).collect());
+    }
+    let tools: Vec<&RawValue> = serde_json::from_str(tools)?;
+    Ok(tools.into_iter().map(RawValue::get).collect())
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct McpToolJson {
     name: String,
-    title: Option<String>,
-    description: Option<String>,
+    title: Option<Value>,
+    description: Option<Value>,
     /// The schema. Some servers send none for a tool without arguments.
     input_schema: Option<Box<RawValue>>,
-    annotations: Option<McpToolAnnotations>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct McpToolAnnotations {
-    read_only_hint: Option<bool>,
+    annotations: Option<Value>,
 }
 
 impl McpToolPage {
@@ -75,9 +85,16 @@ impl McpToolPage {
     /// # Errors
     /// The text is no list of tools.
     pub(super) fn read(server: &str, text: &str) -> serde_json::Result<Self> {
-        let page: McpToolPageJson<'_> = serde_json::from_str(text)?;
-        let tools = page.tools.into_iter().filter_map(|tool| listed(server, tool.get()));
-        Ok(Self { tools: tools.collect(), next: page.next_cursor.filter(|cursor| !cursor.is_empty()) })
+        // A result that is `null` is a list without tools.
+        let page: McpToolPageJson<'_> = serde_json::from_str::<Option<_>>(text)?.unwrap_or_default();
+        let tools = page.tools.map_or(Ok(Vec::new()), |tools| tool_texts(tools.get()))?;
+        let tools = tools.into_iter().filter_map(|tool| listed(server, tool));
+        let next = page.next_cursor.and_then(|cursor| match cursor {
+            Value::String(cursor) => Some(cursor).filter(|cursor| !cursor.is_empty()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        });
+        Ok(Self { tools: tools.collect(), next })
     }
 }
 
@@ -100,8 +117,10 @@ fn listed(server: &str, text: &str) -> Option<McpToolDefinition> {
         return None;
     }
     // Some servers describe their tools by the title only.
-    let description =
-        [tool.description, tool.title].into_iter().flatten().find(|text| !text.trim().is_empty());
+    let words = [&tool.description, &tool.title].into_iter().flatten().filter_map(Value::as_str);
+    let description = words.map(str::to_owned).find(|text| !text.trim().is_empty());
+    // A wrong hint must not take the tool with it: without a hint the tool may change something.
+    let read_only = tool.annotations.and_then(|hints| hints.get("readOnlyHint")?.as_bool());
     Some(McpToolDefinition {
         name: name::of_tool(server, &tool.name),
         description: description.unwrap_or_else(|| format!("{} of {server}", tool.name)),
@@ -109,7 +128,7 @@ fn listed(server: &str, text: &str) -> Option<McpToolDefinition> {
         schema: RawJson(
             tool.input_schema.map_or_else(|| "null".to_owned(), |schema| schema.get().to_owned()),
         ),
-        read_only: tool.annotations.and_then(|hints| hints.read_only_hint).unwrap_or(false),
+        read_only: read_only.unwrap_or(false),
     })
 }
 
@@ -243,6 +262,27 @@ mod tests {
         assert_eq!(tool.schema.as_str(), schema);
         assert!(tool.read_only && tool.name.starts_with("s__a_b_"), "{tool:?}");
         assert_eq!((tool.own_name.as_str(), tool.description.as_str()), ("a/b", "a/b of s"));
+    }
+
+    #[test]
+    fn a_page_with_nulls_is_a_page() {
+        for none in
+            ["null", "{}", r#"{"tools":null}"#, r#"{"tools":[],"nextCursor":null}"#, r#"{"tools":{}}"#]
+        {
+            assert_eq!(
+                McpToolPage::read("s", none).unwrap(),
+                McpToolPage { tools: Vec::new(), next: None },
+                "{none}"
+            );
+        }
+        let tool = r#"{"name":"a","title":null,"description":7,"inputSchema":null,"annotations":{"readOnlyHint":"yes"}}"#;
+        for tools in [format!("[null,{tool},3]"), format!(r#"{{"1":{tool}}}"#)] {
+            let page = McpToolPage::read("s", &format!(r#"{{"tools":{tools},"nextCursor":7}}"#)).unwrap();
+            assert_eq!(page.next.as_deref(), Some("7"));
+            let [tool] = &page.tools[..] else { panic!("{page:?}") };
+            assert_eq!((tool.name.as_str(), tool.schema.as_str(), tool.read_only), ("s__a", "null", false));
+        }
+        assert!(McpToolPage::read("s", "[1]").is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use rmcp::model::{
     RequestId, RequestParamsMeta, ServerJsonRpcMessage, ServerResult,
 };
 use serde::ser::SerializeMap;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, SetOnce, mpsc};
@@ -119,6 +119,8 @@ impl McpExchangeRegistry {
     pub(super) fn read(&self, text: &str) -> Result<ServerJsonRpcMessage, UnreadableMcpMessage> {
         // The bytes are taken before `rmcp` reads the text, which may fail for answers that are of use to the model.
         let taken = self.incoming(text);
+        let without_result = without_null_result(text);
+        let text = without_result.as_deref().unwrap_or(text);
         serde_json::from_str(text).map_err(|error| match taken {
             Some(id) => {
                 let stand_in = Box::new(ServerJsonRpcMessage::response(ServerResult::empty(()), id));
@@ -163,6 +165,9 @@ impl McpExchangeRegistry {
     /// Gives a result to the open request that waits for it and returns the request's id.
     fn incoming(&self, text: &str) -> Option<RequestId> {
         let answer = serde_json::from_str::<McpResponseJson<'_>>(text).ok()?;
+        if answer.is_error() {
+            return None;
+        }
         let (id, result) = (answer.id?, answer.result?);
         // Some servers turn a numeric id into a string.
         let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
@@ -228,8 +233,33 @@ fn progress_line(said: &ProgressNotificationParam) -> String {
 #[derive(Deserialize)]
 struct McpResponseJson<'a> {
     id: Option<Value>,
-    #[serde(borrow)]
+    /// The result; `null` is a result too, and a missing one is none.
+    #[serde(borrow, default, deserialize_with = "present")]
     result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+impl McpResponseJson<'_> {
+    /// Returns whether the message is an error. Some servers write `"result": null` beside it.
+    fn is_error(&self) -> bool {
+        self.error.is_some() && self.result.is_none_or(|result| result.get() == "null")
+    }
+}
+
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Returns an error message without the `"result": null` beside the error, which `rmcp` would take for an answer.
+fn without_null_result(text: &str) -> Option<String> {
+    let message = serde_json::from_str::<McpResponseJson<'_>>(text).ok()?;
+    if !(message.is_error() && message.result.is_some()) {
+        return None;
+    }
+    let mut fields: Map<String, Value> = serde_json::from_str(text).ok()?;
+    fields.remove("result");
+    serde_json::to_string(&fields).ok()
 }
 
 /// Writes the message with the arguments' own bytes. Line breaks become spaces, because each message is one line. In
@@ -348,6 +378,20 @@ mod tests {
             assert!(matches!(stand_in, ServerJsonRpcMessage::Response(_)), "{stand_in:?}");
             assert_eq!(one.answer.get().map(String::as_str), Some(result));
         }
+    }
+
+    #[test]
+    fn a_null_result_is_an_answer_and_no_error_is_lost_beside_it() {
+        let (wire, one) = (McpExchangeRegistry::default(), Arc::new(McpExchange::default()));
+        wire.outgoing(&call(&one, 1)).unwrap();
+        let _ = wire.read(r#"{"jsonrpc":"2.0","id":1,"result":null}"#);
+        assert_eq!(one.answer.get().map(String::as_str), Some("null"));
+        let (wire, one) = (McpExchangeRegistry::default(), Arc::new(McpExchange::default()));
+        wire.outgoing(&call(&one, 1)).unwrap();
+        let error = r#"{"jsonrpc":"2.0","id":1,"result":null,"error":{"code":-3,"message":"no"}}"#;
+        let read = wire.read(error).unwrap();
+        assert!(matches!(read, ServerJsonRpcMessage::Error(_)), "{read:?}");
+        assert_eq!(one.answer.get(), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use regex::bytes::{NoExpand, Regex};
 
 use super::arguments::ToolArguments;
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin, finishing};
-use crate::text_encoding::Utf16Encoding;
+use crate::text_encoding::TextEncoding;
 use crate::workspace::PathAccess;
 
 /// The maximum size of a file, in bytes. Larger files are refused.
@@ -76,13 +76,11 @@ impl EditArguments {
         if content.len() as u64 > LARGEST {
             return Err(ToolError::Failed(format!("`{shown}` is too large to edit (over 64 MiB)")));
         }
-        let encoding = Utf16Encoding::of(&content);
-        if let Some(encoding) = encoding {
-            let text = encoding.decode(&content).ok_or_else(|| {
-                ToolError::Failed(format!("`{shown}` is UTF-16 with units that are no characters"))
-            })?;
-            content = text.into_bytes();
-        }
+        // A file that is no text keeps its bytes around the replacement.
+        let encoding = TextEncoding::of(&content).unwrap_or(TextEncoding::Utf8 { has_mark: false });
+        content = encoding.decode(content).ok_or_else(|| {
+            ToolError::Failed(format!("`{shown}` is UTF-16 with units that are no characters"))
+        })?;
         // Models write `\n`. In a file with `\r\n` only, `old` would not be found and `new` would mix the line breaks.
         self.adopt_line_endings(&content);
         let pattern = pattern(&self.old)?;
@@ -97,11 +95,7 @@ impl EditArguments {
             )));
         }
         let replaced = pattern.replace_all(&content, NoExpand(self.new.as_bytes()));
-        let replaced = match encoding {
-            // Valid text with valid text inserted stays valid, so the lossy conversion loses nothing.
-            Some(encoding) => encoding.encode(&String::from_utf8_lossy(&replaced)).into(),
-            None => replaced,
-        };
+        let replaced = encoding.encode(replaced.into_owned());
         // Programs outside this process do not respect the lock: the replacement is refused if the file has changed.
         turn.replace(&replaced, Some(&opened))?;
         Ok(ToolOutput::text(format!("Replaced {} in {shown} (line {}).", times(places.count), places.lines)))

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::arguments::ToolArguments;
 use super::walk::{WalkedFile, files, matcher, searching};
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin};
+use crate::text_encoding::TextEncoding;
 use crate::workspace::{PathAccess, Workspace};
 
 /// The maximum size of a searched file, in bytes. Larger files are skipped.
@@ -233,12 +234,10 @@ impl GrepSearch {
 fn text(mut file: File) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::new();
     file.by_ref().take(BEGINNING_BYTES).read_to_end(&mut content)?;
-    // A zero byte marks a binary file. UTF-16 text has zero bytes as well and is passed over.
-    if content.contains(&0) {
-        return Ok(None);
-    }
+    let Some(encoding) = TextEncoding::of(&content) else { return Ok(None) };
     file.take(LARGEST - BEGINNING_BYTES).read_to_end(&mut content)?;
-    Ok(Some(content))
+    // Lines are searched as `read` shows them, so that a match of `^` is found behind a byte order mark.
+    Ok(Some(encoding.decode_lossy(content)))
 }
 
 /// Returns a line, or the part of a long line around the match.

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::arguments::ToolArguments;
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, ToolOutputPart, blocking, builtin};
 use crate::picture;
-use crate::text_encoding::Utf16Encoding;
+use crate::text_encoding::TextEncoding;
 use crate::workspace::{PathAccess, ResolvedPath};
 
 /// The maximum size of a picture, in bytes. Larger pictures are refused.
@@ -63,17 +63,18 @@ fn read(
     }
     let most = context.limits.read_max_lines as u64;
     let wanted = offset..offset.saturating_add(limit.unwrap_or(most).min(most));
-    if let Some(encoding) = Utf16Encoding::of(&sample) {
-        let text = utf16_text(file, encoding, &resolved)?;
-        let page = FileExcerpt::scan(text.as_bytes(), wanted, context, stop);
-        let page = page.map_err(|error| unreadable(&resolved, &error))?.ok_or(ToolError::Cancelled)?;
-        return Ok(ToolOutput::text(page.render(offset)?));
-    }
-    // UTF-16 was ruled out above, and no other text has a zero byte.
-    if sample.contains(&0) {
-        return Err(ToolError::Failed(format!("`{}` is a binary file, not text", resolved.display())));
-    }
-    let page = FileExcerpt::scan(BufReader::with_capacity(64 * 1024, file), wanted, context, stop);
+    let page = match TextEncoding::of(&sample) {
+        Some(encoding @ TextEncoding::Utf16(_)) => {
+            let text = utf16_text(file, encoding, &resolved)?;
+            FileExcerpt::scan(text.as_slice(), wanted, context, stop)
+        }
+        Some(TextEncoding::Utf8 { .. }) => {
+            FileExcerpt::scan(BufReader::with_capacity(64 * 1024, file), wanted, context, stop)
+        }
+        None => {
+            return Err(ToolError::Failed(format!("`{}` is a binary file, not text", resolved.display())));
+        }
+    };
     let page = page.map_err(|error| unreadable(&resolved, &error))?.ok_or(ToolError::Cancelled)?;
     Ok(ToolOutput::text(page.render(offset)?))
 }
@@ -93,16 +94,16 @@ fn unreadable(path: &ResolvedPath, error: &std::io::Error) -> ToolError {
 /// Returns the text of a UTF-16 file.
 fn utf16_text(
     file: std::fs::File,
-    encoding: Utf16Encoding,
+    encoding: TextEncoding,
     path: &ResolvedPath,
-) -> Result<String, ToolError> {
+) -> Result<Vec<u8>, ToolError> {
     let mut bytes = Vec::new();
     let shown = path.display();
     file.take(LARGEST_UTF16 + 1).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
     if bytes.len() as u64 > LARGEST_UTF16 {
         return Err(ToolError::Failed(format!("`{shown}` is UTF-16 and too large to read (over 64 MiB)")));
     }
-    Ok(encoding.decode_lossy(&bytes))
+    Ok(encoding.decode_lossy(bytes))
 }
 
 fn picture_type(sample: &[u8]) -> Option<&'static str> {

@@ -416,7 +416,20 @@ async fn utf_16_files_are_read_and_edited_in_their_encoding() {
         bench.ok("edit", json!({"path": name, "old": "\ntwo", "new": "\nthree 次\nfour"})).await;
         let expected = encoded(&text.replace("two", "three 次\r\nfour"), mark, bytes);
         assert_eq!(fs::read(bench.base.join("ws").join(name)).unwrap(), expected, "{name}");
+        let found = bench.ok("grep", json!({ "pattern": "^three", "path": name })).await;
+        assert!(found.starts_with(&format!("{name}:2:three 次\n")), "{found}");
+        let said = bench.ok("write", json!({ "path": name, "content": "new 次\n" })).await;
+        assert!(said.ends_with("UTF-16 as before)."), "{said}");
+        let expected = encoded("new 次\n", mark, bytes);
+        assert_eq!(fs::read(bench.base.join("ws").join(name)).unwrap(), expected, "{name}");
     }
+    bench.file("marked", "\u{feff}one\n");
+    assert!(bench.ok("grep", json!({ "pattern": "^one$" })).await.starts_with("marked:1:one\n"));
+    bench.ok("write", json!({ "path": "marked", "content": "two\n" })).await;
+    assert_eq!(bench.content("marked"), "\u{feff}two\n");
+    // A model that writes the mark itself gets one mark.
+    bench.ok("write", json!({ "path": "marked", "content": "\u{feff}three\n" })).await;
+    assert_eq!(bench.content("marked"), "\u{feff}three\n");
     bench.file("half", b"\xff\xfea\0\x00\xd8b\0");
     assert!(bench.fails("edit", json!({"path": "half", "old": "a", "new": "b"})).await.contains("UTF-16"));
 }

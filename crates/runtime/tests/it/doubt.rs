@@ -110,6 +110,24 @@ async fn a_wrong_report_leaves_nothing_out() {
     }
 }
 
+/// A later session with the server ignores its reports from the first one on.
+#[tokio::test]
+async fn unreliable_usage_is_known_to_the_next_session() {
+    let (runtime, session, server, _folder) = session(|_| 317).await;
+    server.window.store(200_000, Ordering::Relaxed);
+    for turn in 0..12 {
+        session.ask(&prose(turn)[..2_000]).await.unwrap();
+    }
+    let is_known = |run: &longhaul_core::run::Run| run.history().usage_is_unreliable();
+    assert!(session.inspect_run(is_known).await.unwrap());
+    let later = runtime.create(None).await.unwrap();
+    assert!(later.inspect_run(is_known).await.unwrap());
+    later.ask(&prose(99)[..2_000]).await.unwrap();
+    let anchor = later.inspect_run(|run| run.history().anchor().cloned()).await.unwrap();
+    assert_eq!(anchor, None, "no report was believed");
+    runtime.close().await;
+}
+
 /// One message is larger than what the server keeps: no edit of the view helps.
 #[tokio::test]
 async fn a_cut_that_no_edit_helps_against_is_told_with_what_a_person_can_do() {

@@ -7,11 +7,12 @@ use longhaul::event_bus::EventReceiver;
 use longhaul::export::{SessionMeta, markdown};
 use longhaul::session::{Runtime, Session};
 use longhaul::testing::{self, TemporaryFolder};
+use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{Event, EventBody, PartialAnswerReason, RunEnd};
 use longhaul_core::message::{Message, Role};
 use longhaul_core::run::MAX_PAUSES;
-use longhaul_providers::ModelRequest;
-use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedFault, ScriptedProvider};
+use longhaul_providers::{ModelRequest, ProviderError};
 use longhaul_store::{BlobStore, MemoryStore, SharedStore};
 
 const WINDOW: u64 = 4_096;
@@ -40,15 +41,24 @@ struct World {
     session: Session,
     model: Arc<ScriptedProvider>,
     store: SharedStore,
-    _runtime: Runtime,
+    runtime: Runtime,
     _folder: TemporaryFolder,
 }
 
 /// A session that has filled more than half of the window.
 async fn world(prefill: bool) -> World {
+    world_of(prefill, None).await
+}
+
+/// The same with an error for every request that ends with the model's own words.
+async fn world_of(prefill: bool, refusal: Option<ProviderError>) -> World {
     let (folder, tale) = (TemporaryFolder::new().unwrap(), tale());
     let model = ScriptedProvider::new(ModelScript::closure(move |request: &ModelRequest, _| {
-        Some(told(request, &tale))
+        let is_begun = request.messages.last().is_some_and(|last| last.role == Role::Assistant);
+        Some(match refusal.as_ref().filter(|_| is_begun) {
+            Some(error) => ScriptedAnswer::text("").fail(ScriptedFault::Refuse(Box::new(error.clone()))),
+            None => told(request, &tale),
+        })
     }));
     let model = model.window(WINDOW).without_tools().keep_requests();
     let model = Arc::new(if prefill { model.with_prefill() } else { model });
@@ -59,7 +69,20 @@ async fn world(prefill: bool) -> World {
     for turn in 0..7 {
         assert_eq!(session.ask(&format!("question {turn}")).await.unwrap().end, Some(RunEnd::Stop));
     }
-    World { session, model, store, _runtime: runtime, _folder: folder }
+    World { session, model, store, runtime, _folder: folder }
+}
+
+/// A server that refuses to continue an answer is not asked to by later sessions either.
+#[tokio::test]
+async fn a_refused_prefill_is_known_to_the_next_session() {
+    let refusal = ProviderError::new(ErrorCode::InvalidRequest, "prefill is not supported (HTTP 400)");
+    let world = world_of(true, Some(refusal)).await;
+    let continues = |run: &longhaul_core::run::Run| run.settings().model.prefill;
+    assert!(world.session.inspect_run(continues).await.unwrap());
+    world.session.ask("tell me all of it").await.unwrap();
+    assert!(world.session.inspect_run(|run| run.history().refused_to_go_on()).await.unwrap());
+    let later = world.runtime.create(None).await.unwrap();
+    assert!(!later.inspect_run(continues).await.unwrap());
 }
 
 async fn log(world: &World) -> Vec<Event> {

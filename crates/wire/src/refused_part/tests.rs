@@ -32,6 +32,11 @@ fn servers_name_the_kind_of_part_they_refuse() {
             false,
             None,
         ),
+        // A number with a unit is no count, or 20 MB would leave 20 pictures.
+        (400, "Image too large: a limit of 20 MB is in force", Image, false, None),
+        (400, "The image exceeds the maximum of 8,000 pixels", Image, false, None),
+        (400, "At most one image is allowed in a request", Image, false, Some(1)),
+        (400, "A maximum of 100 PDF pages may be provided.", File, false, None),
         (400, "You uploaded an unsupported image. Please make sure your image is valid.", Image, false, None),
         (400, "Could not process image", Image, false, None),
         (400, "Unable to process input image. Please retry or report in https://x", Image, false, None),

@@ -20,11 +20,15 @@ pub(super) fn facts(model: &ModelFacts) -> Vec<(&'static str, String)> {
             abilities
                 .iter()
                 .map(|(name, fact)| {
+                    let name = if *name == "reliableUsage" { "reliable usage reports" } else { name };
                     format!("{}{name} ({})", if fact.value { "" } else { "no " }, fact.source)
                 })
                 .collect::<Vec<_>>()
                 .join(" · "),
         ));
+    }
+    if let Some(images) = model.max_images() {
+        facts.push(("pictures", format!("at most {} in a request · {}", images.value, images.source)));
     }
     if abilities.iter().any(|(name, fact)| *name == "tools" && !fact.value) {
         facts.push(("tools", NO_TOOLS.to_owned()));

@@ -47,9 +47,11 @@ impl ConfiguredStrategy {
         if *compression == AgentConfig::default().context.compression {
             return None;
         }
-        let writer = match compression.options.summarize_with {
+        let writer = match &compression.options.summarize_with {
             SummaryWriter::Extract => SummaryWriterModel::Nobody,
-            SummaryWriter::Same | SummaryWriter::Model(_) => SummaryWriterModel::Session,
+            SummaryWriter::Same | SummaryWriter::Model(_) | SummaryWriter::Own(_) => {
+                SummaryWriterModel::Session
+            }
         };
         // Everything else of a policy keeps its default: a replay has no queue, no hook and no clock.
         let whole = config_agent::compaction_policy(config);

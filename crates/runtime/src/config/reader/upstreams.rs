@@ -80,7 +80,7 @@ fn upstream(reader: &mut ConfigReader<'_>, node: &ConfigNode, path: &str) -> Opt
     Some(upstream)
 }
 
-fn provider(reader: &mut ConfigReader<'_>, node: &ConfigNode, path: &str) -> ProviderKind {
+pub(super) fn provider(reader: &mut ConfigReader<'_>, node: &ConfigNode, path: &str) -> ProviderKind {
     let usual = ProviderKind::OpenaiCompatible;
     let Some(said) = node.get("provider") else { return usual };
     // The scripted model runs in this process and has no server to be asked at.
@@ -94,7 +94,7 @@ fn provider(reader: &mut ConfigReader<'_>, node: &ConfigNode, path: &str) -> Pro
     })
 }
 
-fn cache(reader: &mut ConfigReader<'_>, node: &ConfigNode, path: &str) -> PromptCacheLife {
+pub(super) fn cache(reader: &mut ConfigReader<'_>, node: &ConfigNode, path: &str) -> PromptCacheLife {
     let Some(said) = node.get("cache") else { return PromptCacheLife::Auto };
     let word = said.word().unwrap_or_else(|| said.describe());
     PromptCacheLife::from_name(&word).unwrap_or_else(|| {
@@ -105,7 +105,7 @@ fn cache(reader: &mut ConfigReader<'_>, node: &ConfigNode, path: &str) -> Prompt
 }
 
 /// Returns the variable's name. An invalid name is not quoted: the value may be the key itself.
-fn key_of(reader: &mut ConfigReader<'_>, node: &ConfigNode, path: &str) -> Option<String> {
+pub(super) fn key_of(reader: &mut ConfigReader<'_>, node: &ConfigNode, path: &str) -> Option<String> {
     let said = node.get("api_key_env")?;
     if matches!(said.value, ConfigValue::Null) {
         return None;
@@ -186,6 +186,6 @@ fn model_of(reader: &mut ConfigReader<'_>, entry: &ConfigEntry, path: &str) -> U
     }
 }
 
-fn not_blank(node: &ConfigNode) -> Option<String> {
+pub(super) fn not_blank(node: &ConfigNode) -> Option<String> {
     text(node).filter(|text| !text.trim().is_empty())
 }

@@ -52,6 +52,8 @@ struct Told {
     changed: bool,
     /// What calls are answered with instead of an answer: status, content type and body.
     calls: Option<(u16, &'static str, String)>,
+    /// The results of requests for tools, in turn; the last is repeated.
+    lists: Vec<String>,
     /// What requests of an unknown session are answered with instead of 404.
     unknown_session: Option<(u16, String)>,
     knows_no_session: bool,
@@ -102,6 +104,11 @@ impl Fake {
     /// Answers every call so. `{id}` in the body stands for the request's id.
     pub(super) fn answers_calls_with(&self, status: u16, content_type: &'static str, body: &str) {
         self.shared.told().calls = Some((status, content_type, body.to_owned()));
+    }
+
+    /// Answers requests for tools with these results in turn, and repeats the last.
+    pub(super) fn answers_lists_with(&self, results: &[&str]) {
+        self.shared.told().lists = results.iter().map(|result| (*result).to_owned()).collect();
     }
 
     /// Answers requests of an unknown session so, instead of with 404.
@@ -235,6 +242,12 @@ fn asked(shared: &Shared, message: &Value, body: String) -> Response<Body> {
         return Response::builder().status(status).header("content-type", kind).body(body.into()).unwrap();
     }
     match (message["method"].as_str().unwrap_or_default(), message["params"]["name"].as_str()) {
+        ("tools/list", _) if !shared.told().lists.is_empty() => {
+            let mut told = shared.told();
+            let is_last = told.lists.len() == 1;
+            let result = if is_last { told.lists[0].clone() } else { told.lists.remove(0) };
+            as_json(id, &result)
+        }
         ("tools/list", _) => {
             let tools = tools(shared.told().changed);
             as_events(stream::iter([whole(&format!(r#"{{"tools":[{}]}}"#, tools.join(",")))]))

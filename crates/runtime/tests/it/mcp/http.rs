@@ -180,6 +180,60 @@ async fn an_answer_for_another_request_ends_the_call_with_the_servers_words() {
 }
 
 #[tokio::test]
+async fn an_answer_without_a_body_ends_the_call() {
+    let fake = Fake::start();
+    let (_place, running) = connected(&fake).await;
+    for status in [200, 202, 204] {
+        fake.answers_calls_with(status, "application/json", "");
+        let told = fails_at_once(&running).await;
+        assert!(told.contains(&format!("HTTP {status} without a body")), "{told}");
+    }
+    // Some servers send the answer with the wrong status.
+    fake.answers_calls_with(
+        202,
+        "application/json",
+        r#"{"jsonrpc":"2.0","id":{id},"result":{"content":[]}}"#,
+    );
+    running.ok("echo", "{}").await;
+    for result in ["null", r#"{"content":null}"#] {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{{id}},"result":{result}}}"#);
+        fake.answers_calls_with(200, "application/json", &body);
+        assert_eq!(running.ok("echo", "{}").await, "", "{result}");
+    }
+    let body = r#"{"jsonrpc":"2.0","id":{id},"result":null,"error":{"code":-3,"message":"Out of order"}}"#;
+    fake.answers_calls_with(200, "application/json", body);
+    assert!(fails_at_once(&running).await.contains("Out of order"));
+}
+
+#[tokio::test]
+async fn an_odd_list_of_tools_drops_no_server() {
+    let names = async |lists: &[&str]| {
+        let fake = Fake::start();
+        fake.answers_lists_with(lists);
+        let place = Place::new();
+        let started = place.start(at(fake.url("/mcp"), TOKEN));
+        let running = tokio::time::timeout(Duration::from_secs(30), started).await.unwrap().unwrap();
+        running.servers.tools().iter().map(|tool| tool.spec().name).collect::<Vec<_>>()
+    };
+    let none: [&str; 0] = [];
+    for empty in ["null", r#"{"tools":null}"#, "{}"] {
+        assert_eq!(names(&[empty]).await, none, "{empty}");
+    }
+    let page = r#"{"tools":[{"name":"a","inputSchema":[]}],"nextCursor":"same"}"#;
+    assert_eq!(names(&[page]).await, ["t__a"]);
+    let other = r#"{"tools":[{"name":"b"}],"nextCursor":"next"}"#;
+    assert_eq!(names(&[page, other]).await, ["t__a", "t__b"]);
+    let long = "x".repeat(90);
+    let odd = format!(
+        r#"{{"tools":[{{"name":"read file"}},{{"name":"read.file"}},{{"name":"{long}"}},{{"name":"b"}},{{"name":"b","description":"2"}},{{"name":""}},null]}}"#
+    );
+    let odd = names(&[&odd]).await;
+    assert_eq!(odd.len(), 4, "{odd:?}");
+    let is_accepted = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    assert!(odd.iter().all(|name| name.len() <= 64 && name.chars().all(is_accepted)), "{odd:?}");
+}
+
+#[tokio::test]
 async fn a_session_that_the_server_no_longer_knows_is_begun_again_once() {
     let error = |message: &str| {
         format!(r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":-32000,"message":"{message}"}}}}"#)

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::edit::{PartialResponse, PartialToolCall, SseEvent, StreamParser, StreamPosition};
-use crate::finish;
 use crate::usage::{chat_usage, llama_cpp_timings};
+use crate::{MAX_TOOL_CALLS, finish};
 
 /// A chunk of a stream, or a whole answer. Fields of unexpected types are ignored.
 #[derive(Default, Deserialize)]
@@ -246,8 +246,11 @@ impl ChatStreamParser {
             let is_new = self.indices.is_empty() || !id.is_empty() && id != newest;
             if is_new { self.indices.len() } else { self.indices.len() - 1 }
         });
-        let at = match self.indices.iter().position(|known| *known == index) {
+        // Pieces nearly always belong to the newest call, so the search begins there.
+        let at = match self.indices.iter().rposition(|known| *known == index) {
             Some(at) => at,
+            // Who reads the stream refuses the answer then, so the further calls need no memory.
+            None if self.indices.len() > MAX_TOOL_CALLS => return,
             None => {
                 self.indices.push(index);
                 self.seen.calls.push(PartialToolCall { id: id.to_owned(), ..PartialToolCall::default() });
