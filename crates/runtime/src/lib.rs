@@ -203,6 +203,7 @@ mod ssrf_guard;
 pub mod telemetry;
 #[doc(hidden)]
 pub mod testing;
+pub mod text_encoding;
 pub mod tools;
 pub mod workspace;
 

@@ -8,7 +8,6 @@ pub mod arguments;
 pub mod bash;
 mod capture;
 pub mod edit;
-mod encoding;
 mod function;
 pub mod glob;
 pub mod grep;

@@ -18,6 +18,7 @@ use crate::agent::Agent;
 use crate::api_events::ApiEvent;
 use crate::clock::now_ms;
 use crate::picture::{FittedPicture, PictureFitError, PictureLimits, fit};
+use crate::text_encoding::{DecodedText, decode_text};
 
 /// Types of pictures whose content is checked.
 const KNOWN_PICTURES: [&str; 6] =
@@ -315,8 +316,11 @@ async fn in_words(
     match part {
         Part::File(file) if file.is_text() => {
             let bytes = read(file, blobs).await?;
-            let words = std::str::from_utf8(&bytes).map(|content| shown(file, content));
-            Ok(Some(words.unwrap_or_else(|_| not_shown(file, "a file", "it is not valid UTF-8"))))
+            let words = match decode_text(&bytes) {
+                Some(decoded) => shown(file, &decoded),
+                None => not_shown(file, "a file", "it is no text in UTF-8, UTF-16 or Windows-1252"),
+            };
+            Ok(Some(words))
         }
         Part::File(media) | Part::Image(media) => Ok(takes.refusal(part, media)),
         _ => Ok(None),
@@ -331,13 +335,16 @@ async fn read(media: &MediaPart, blobs: &BlobStore) -> Result<Bytes, ProviderErr
 /// Returns a text file: a line that names it, and its content in a fence longer than any that is in it.
 ///
 /// The file has its own lines: many wires join neighbouring texts without anything between them.
-fn shown(file: &MediaPart, content: &str) -> String {
+fn shown(file: &MediaPart, decoded: &DecodedText<'_>) -> String {
+    let content = decoded.text.as_ref();
     let fence = "`".repeat(longest_run(content).max(2) + 1);
     let end = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
     let kind = plain(&file.kind());
+    // A model that edits the file has to know that its bytes are others.
+    let notice = decoded.notice().map(|notice| format!(", {notice}")).unwrap_or_default();
     let heading = match title(file) {
-        Some(name) => format!("File \"{name}\" ({kind}):"),
-        None => format!("File ({kind}):"),
+        Some(name) => format!("File \"{name}\" ({kind}{notice}):"),
+        None => format!("File ({kind}{notice}):"),
     };
     format!("\n{heading}\n{fence}\n{content}{end}{fence}\n")
 }

@@ -7,8 +7,8 @@ use longhaul_core::message::ToolSpec;
 use regex::bytes::{NoExpand, Regex};
 
 use super::arguments::ToolArguments;
-use super::encoding::Utf16Encoding;
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin, finishing};
+use crate::text_encoding::Utf16Encoding;
 use crate::workspace::PathAccess;
 
 /// The maximum size of a file, in bytes. Larger files are refused.

@@ -8,9 +8,9 @@ use longhaul_core::message::ToolSpec;
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::ToolArguments;
-use super::encoding::Utf16Encoding;
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, ToolOutputPart, blocking, builtin};
 use crate::picture;
+use crate::text_encoding::Utf16Encoding;
 use crate::workspace::{PathAccess, ResolvedPath};
 
 /// The maximum size of a picture, in bytes. Larger pictures are refused.

@@ -118,11 +118,28 @@ async fn neither_content_nor_name_can_forge_an_end() {
     assert_eq!(shown.lines().nth(1).unwrap().len(), "File \"\" (text/plain):".len() + 255);
 }
 
+/// Text in an older encoding reaches the model as text, and the model is told how it was decoded.
+#[tokio::test]
+async fn text_in_other_encodings_is_decoded() {
+    let world = world(listener(), |_| {}).await;
+    let latin = world.read(world.file("old.txt", "text/plain", b"caf\xe9\r\n").await).await;
+    let notice = "not valid UTF-8, decoded as Windows-1252, so some letters may be wrong";
+    assert_eq!(latin, (format!("\nFile \"old.txt\" (text/plain, {notice}):\n```\ncafé\r\n```\n"), 0));
+    for bytes in [&b"\xff\xfea\0,\0b\0"[..], b"\xfe\xff\0a\0,\0b"] {
+        let wide = world.read(world.file("a.csv", "text/csv", bytes).await).await;
+        let expected = "\nFile \"a.csv\" (text/csv, decoded from UTF-16):\n```\na,b\n```\n";
+        assert_eq!(wide, (expected.to_owned(), 0));
+    }
+    let marked = world.read(world.file("a", "text/plain", b"\xef\xbb\xbfx\n").await).await;
+    assert_eq!(marked, ("\nFile \"a\" (text/plain):\n```\nx\n```\n".to_owned(), 0));
+}
+
 #[tokio::test]
 async fn what_is_declared_as_text_and_is_none_is_named() {
     let world = world(listener(), |_| {}).await;
-    let shown = world.read(world.file("old.txt", "text/plain", b"caf\xe9").await).await;
-    assert_eq!(shown, ("[not shown: old.txt (text/plain), it is not valid UTF-8]".to_owned(), 0));
+    let shown = world.read(world.file("old.txt", "text/plain", b"\x80\x01\x02\0").await).await;
+    let expected = "[not shown: old.txt (text/plain), it is no text in UTF-8, UTF-16 or Windows-1252]";
+    assert_eq!(shown, (expected.to_owned(), 0));
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! The detection of a media type from the first bytes of content.
 
+use longhaul::text_encoding::decode_text;
+
 /// The signatures of formats: offset, bytes, media type. The first matching row counts. Sources: the WHATWG's MIME
 /// Sniffing Standard, and each format's own specification.
 const MARKS: &[(usize, &[u8], &str)] = &[
@@ -39,14 +41,14 @@ const OF_TEXT: [&str; 2] = ["image/bmp", "audio/mpeg"];
 /// `image/svg+xml`; unknown content is `application/octet-stream`.
 pub(crate) fn media_type(content: &[u8]) -> &'static str {
     // A zero byte is valid UTF-8, but no text file has one.
-    let text = std::str::from_utf8(content).ok().filter(|text| !text.contains('\0'));
+    let text = decode_text(content).map(|decoded| decoded.text).filter(|text| !text.contains('\0'));
     let known = MARKS
         .iter()
         .find(|(at, mark, _)| content.get(*at..).is_some_and(|rest| rest.starts_with(mark)))
         .map(|(.., kind)| *kind);
     match (known.filter(|kind| text.is_none() || !OF_TEXT.contains(kind)), text) {
         (Some(kind), _) => kind,
-        (None, Some(text)) => of_text(text),
+        (None, Some(text)) => of_text(&text),
         (None, None) => "application/octet-stream",
     }
 }
@@ -94,7 +96,10 @@ mod tests {
             (b" <!DOCTYPE html><p>", "text/html"),
             (b"<?xml version=\"1.0\"?>\n<svg/>", "image/svg+xml"),
             (b"\0\x01\x02", "application/octet-stream"),
-            (b"caf\xe9", "application/octet-stream"),
+            (b"caf\xe9 cr\xe8me", "text/plain"),
+            (b"\xff\xfe{\0}\0", "application/json"),
+            (b"\xfe\xff\0h\0i", "text/plain"),
+            (b"\x93\xfa\x96\x7b\x8c\xea", "application/octet-stream"),
         ] {
             assert_eq!(media_type(content), expected, "{content:?}");
         }

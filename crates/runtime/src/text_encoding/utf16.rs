@@ -1,4 +1,4 @@
-//! The encoding of text files: UTF-8, or UTF-16 as editors and shells on Windows write it.
+//! UTF-16 in text files, as editors and shells on Windows write it.
 
 /// The number of bytes at the beginning of a file that decide on its encoding, if it has no byte order mark.
 const SAMPLE_BYTES: usize = 1_024;
@@ -8,7 +8,7 @@ const MARK: char = '\u{feff}';
 
 /// The encoding of a text file that is not UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Utf16Encoding {
+pub(crate) struct Utf16Encoding {
     is_big_endian: bool,
     has_mark: bool,
 }
@@ -16,7 +16,7 @@ pub(super) struct Utf16Encoding {
 impl Utf16Encoding {
     /// Returns the encoding of a file that begins with these bytes; `None` for UTF-8 and every other encoding. A file
     /// without a byte order mark is UTF-16 if every second byte of its beginning is zero and no other byte is.
-    pub(super) fn of(start: &[u8]) -> Option<Self> {
+    pub(crate) fn of(start: &[u8]) -> Option<Self> {
         match start {
             // UTF-32 begins with these bytes, too.
             [0xff, 0xfe, 0, 0, ..] => None,
@@ -41,14 +41,14 @@ impl Utf16Encoding {
     }
 
     /// Returns the text of a file without its byte order mark; `None` if it is no valid UTF-16.
-    pub(super) fn decode(self, bytes: &[u8]) -> Option<String> {
+    pub(crate) fn decode(self, bytes: &[u8]) -> Option<String> {
         let (units, rest) = self.units(bytes);
         let text: Option<String> = char::decode_utf16(units).collect::<Result<_, _>>().ok();
         text.filter(|_| rest.is_empty())
     }
 
     /// Returns the text of a file without its byte order mark, with U+FFFD for invalid units.
-    pub(super) fn decode_lossy(self, bytes: &[u8]) -> String {
+    pub(crate) fn decode_lossy(self, bytes: &[u8]) -> String {
         let (units, rest) = self.units(bytes);
         let characters = char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER));
         characters.chain(rest.first().map(|_| char::REPLACEMENT_CHARACTER)).collect()
@@ -63,7 +63,7 @@ impl Utf16Encoding {
     }
 
     /// Returns the bytes of a file with this text.
-    pub(super) fn encode(self, text: &str) -> Vec<u8> {
+    pub(crate) fn encode(self, text: &str) -> Vec<u8> {
         let mut units = [0_u16; 2];
         let marked = self.has_mark.then_some(MARK).into_iter().chain(text.chars());
         let mut bytes = Vec::with_capacity(text.len() * 2 + 2);
