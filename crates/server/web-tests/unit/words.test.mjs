@@ -10,7 +10,7 @@ import { STRATEGIES, choicesOf, readTrigger, writeTrigger } from '../../web/js/c
 import { ways } from '../../web/js/text/ways.js';
 import { emptyState } from '../../web/js/state/state.js';
 
-const call = (name, args, more = {}) => ({ name, args: typeof args === 'string' ? args : JSON.stringify(args), status: 'completed', ...more });
+const call = (name, args, more = {}) => ({ name, argsText: typeof args === 'string' ? args : JSON.stringify(args), status: 'completed', ...more });
 const result = (text, more = {}) => ({ result: { seq: 1, content: [{ type: 'text', text }], truncated: null, ...more } });
 
 test('a call says the argument that matters', () => {

@@ -59,7 +59,7 @@ const NEWS = {
   },
 
   'tool:approval-request'(event, state, page) {
-    page.announce(`The agent asks: may ${event.toolName} run? ${firstLine(subject({ name: event.toolName, args: event.argsText }), 100)}`);
+    page.announce(`The agent asks: may ${event.toolName} run? ${firstLine(subject({ name: event.toolName, argsText: event.argsText }), 100)}`);
   },
 
   'llm:tool-result'(event, state, page) {

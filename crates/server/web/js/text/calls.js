@@ -9,7 +9,7 @@ const TELLING = ['command', 'pattern', 'path', 'query', 'handle', 'url', 'file',
 /** The arguments as an object; `null` if the model wrote something else. */
 export function argumentsOf(call) {
   try {
-    const value = JSON.parse(call.args || '{}');
+    const value = JSON.parse(call.argsText || '{}');
     return value && typeof value === 'object' && !Array.isArray(value) ? value : null;
   } catch {
     return null;
@@ -19,7 +19,7 @@ export function argumentsOf(call) {
 /** The argument that matters, in one line. */
 export function subject(call) {
   const args = argumentsOf(call);
-  if (!args) return firstLine(exact(call.args), 200);
+  if (!args) return firstLine(exact(call.argsText), 200);
   const key = TELLING.find((name) => typeof args[name] === 'string' && args[name]);
   const value = key ? args[key] : Object.values(args).find((each) => typeof each === 'string');
   if (value === undefined) return '';
