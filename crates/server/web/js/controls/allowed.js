@@ -2,6 +2,7 @@
 // is open and the permission is not taken back. The server knows nothing of it: what asks still asks.
 import { button, byId, h, icon, show } from '../dom.js';
 import { openCalls } from '../state/state.js';
+import { exact } from '../text/exact.js';
 
 /** Where a tab keeps them when its page is loaded again. */
 const KEPT = 'longhaul-allowed';
@@ -78,8 +79,8 @@ export class Allowed {
     this.place.hidden = tools.length === 0;
     show(this.place, tools.map((tool) => h(
       'li.chip.allowed', {}, icon('check'),
-      h('span.chip-text', { title: 'Its questions are answered with yes as long as this tab is open. ✕ takes it back.' }, h('code', {}, tool), ' runs without asking'),
-      button(`Ask again before ${tool} runs`, { symbol: 'close', onlyIcon: true, onclick: () => { this.takeBack(sessionId, tool); byId('input').focus(); } }),
+      h('span.chip-text', { title: 'Its questions are answered with yes as long as this tab is open. ✕ takes it back.' }, h('code', {}, exact(tool)), ' runs without asking'),
+      button(`Ask again before ${exact(tool)} runs`, { symbol: 'close', onlyIcon: true, onclick: () => { this.takeBack(sessionId, tool); byId('input').focus(); } }),
     )));
   }
 }

@@ -55,6 +55,12 @@ export function beside(call, args, changed) {
   return Object.fromEntries(Object.entries(args).filter(([key]) => !shown.includes(key)));
 }
 
+/** What "Always allow" at a question allows, in full. */
+export function alwaysAllows(tool) {
+  const which = tool === 'bash' ? 'every bash command' : `every call of ${exact(tool)}, with any arguments`;
+  return `“Always” allows ${which}, in this session: those that wait now and all later ones. It ends when you take it back or close this tab.`;
+}
+
 /** How a call stands or ended, in a few words. */
 export function outcome(call) {
   switch (call.status) {

@@ -1,5 +1,10 @@
 // A question whether a tool may run: what exactly, and the two answers.
 import { button, h, show } from '../dom.js';
+import { alwaysAllows } from '../text/calls.js';
+import { exact } from '../text/exact.js';
+
+/** Numbers the sentences that describe a button: a page may show several questions. */
+let described = 0;
 
 /**
  * `decide(decision, reason)` answers a promise, and `always()` one that allows all calls of the tool; `leave()` takes the
@@ -10,7 +15,7 @@ export function approvalView(call, { decide, always, leave }) {
   const reason = h('input', {
     type: 'text', maxlength: '2000', 'aria-label': 'Why not? The agent reads it', placeholder: 'Why not? The agent reads it (optional)',
   });
-  const view = h('div.approval', { role: 'group', 'aria-label': `May ${call.name} run?` });
+  const view = h('div.approval', { role: 'group', 'aria-label': `May ${exact(call.name)} run?` });
   const answer = async (work) => {
     view.setAttribute('aria-busy', 'true');
     view.querySelectorAll('button').forEach((each) => { each.disabled = true; });
@@ -31,12 +36,15 @@ export function approvalView(call, { decide, always, leave }) {
     h('button.button.danger', { type: 'submit' }, 'Deny'),
     button('Back', { onclick: () => { denying.hidden = true; choice.hidden = false; choice.querySelector('button').focus(); } }),
   );
+  const scopeId = `always-${described += 1}`;
   const choice = h(
     'div.choice', {},
     button('Allow', { kind: 'primary', symbol: 'check', onclick: () => answer(() => decide('allow')) }),
     button('Deny …', { onclick: () => { choice.hidden = true; denying.hidden = false; reason.focus(); } }),
-    button(`Always allow ${call.name}`, { title: `All further calls of ${call.name} in this session, as long as this tab is open`, onclick: () => answer(always) }),
+    button(`Always allow ${exact(call.name)}`, { 'aria-describedby': scopeId, onclick: () => answer(always) }),
     h('span.quiet', {}, 'Nothing happens before you answer.'),
+    // A sentence and no title: a title is not shown where nothing hovers.
+    h('p.quiet.always', { id: scopeId }, alwaysAllows(call.name)),
   );
   denying.addEventListener('keydown', (event) => {
     if (event.key !== 'Escape') return;
