@@ -785,8 +785,10 @@ export interface components {
         Approval: {
             /** @description On the whole server. */
             approvalId: string;
-            /** @description JSON, as the model wrote it. */
-            args: string;
+            /** @description The arguments; `null` if what the model wrote is no JSON. */
+            args: unknown;
+            /** @description The arguments as the model wrote them. */
+            argsText: string;
             callId: string;
             sessionId: string;
             toolName: string;
@@ -1176,9 +1178,11 @@ export interface components {
         };
         /** @description What was found, and whether everything was looked through. */
         Found: {
-            /** @description Whether nothing was left out; else there were too many hits, too much to look through, or damage. */
+            /** @description Whether nothing was left out. */
             complete: boolean;
             hits: components["schemas"]["Hit"][];
+            /** @description What was left out; empty if the answer is complete. */
+            incompleteReasons: components["schemas"]["SearchGap"][];
         };
         GivenBlob: string | components["schemas"]["BlobRef"];
         /** @description Content with either `data` or `blob`. */
@@ -1915,6 +1919,11 @@ export interface components {
             runId?: string;
             sessionId: string;
         };
+        /**
+         * @description What a search left out.
+         * @enum {string}
+         */
+        SearchGap: "more-hits" | "too-many-sessions" | "too-many-events" | "too-much-content" | "damage";
         /** @description What became of a message: taken at once, or queued for the next step. */
         Sent: components["schemas"]["SentNow"] | components["schemas"]["SentLater"];
         SentLater: {
@@ -2215,8 +2224,10 @@ export interface components {
             sessionId: string;
         };
         ToolCall: {
-            /** @description JSON, as the model wrote it. */
-            args: string;
+            /** @description The arguments; `null` if what the model wrote is no JSON. */
+            args: unknown;
+            /** @description The arguments as the model wrote them. */
+            argsText: string;
             callId: string;
             status: components["schemas"]["CallStatus"] | null;
             toolName: string;
@@ -3774,7 +3785,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The messages and titles that have all the words */
+            /** @description The messages and titles that have all the words, and whether anything was left out */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -32,6 +32,13 @@ pub(crate) struct CliArgs {
     pub(crate) command: Option<CliCommand>,
 }
 
+impl CliArgs {
+    /// Returns whether the process serves until it is told to end.
+    pub(crate) fn is_server(&self) -> bool {
+        matches!(self.command, None | Some(CliCommand::Serve(_)))
+    }
+}
+
 /// What holds for every command.
 #[derive(Clone, Debug, Default, Group)]
 pub(crate) struct GlobalArgs {

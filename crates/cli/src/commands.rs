@@ -59,13 +59,19 @@ pub(crate) const NO_TOOLS: &str =
     "the server says that this model takes no tools: it can talk, but not read, write or run anything";
 
 /// Runs the command of the command line.
-pub(crate) fn start(args: CliArgs, hidden: io::Result<()>) -> ExitCode {
+pub(crate) fn start(args: CliArgs, hidden: io::Result<()>, heap: io::Result<()>) -> ExitCode {
     let done = CliEnvironment::look_around(&args.globals).and_then(|mut place| {
         // The log is set up before anything else, so that the first warnings are seen.
         log_to_stderr(&place);
         // The process hides itself before the log exists, so the failure is reported here.
         if let Err(error) = hidden {
             tracing::warn!("this process is not hidden from others of the same user: {error}");
+        }
+        if let Err(error) = heap {
+            tracing::warn!(
+                "freed memory may stay with this process: it cannot start again with other thresholds: {error}; \
+                 MALLOC_MMAP_THRESHOLD_=1048576 and MALLOC_TRIM_THRESHOLD_=1048576 in the environment do the same"
+            );
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let command = resolve_command(args.command, args.bare)?;

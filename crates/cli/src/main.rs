@@ -12,6 +12,7 @@ mod demo;
 mod environment;
 mod failure;
 mod folders;
+mod heap;
 mod hint;
 mod hosted_providers;
 mod model_discovery;
@@ -34,7 +35,10 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
+    let args = args::CliArgs::parse();
+    // A server lives long. The other commands end, and their start should take no time.
+    let heap = if args.is_server() { heap::return_freed_memory() } else { Ok(()) };
     // Before anything secret is in memory.
     let hidden = longhaul::sandbox::protect_this_process();
-    commands::start(args::CliArgs::parse(), hidden)
+    commands::start(args, hidden, heap)
 }

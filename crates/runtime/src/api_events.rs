@@ -15,9 +15,8 @@ use longhaul_core::run::{Run, RunEffect, RunLoopInput, RunNotice, RunSettings, S
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::payload::call_arguments;
 use self::payload::payloads;
-pub use self::payload::{metadata_fields, token_usage};
+pub use self::payload::{call_arguments, metadata_fields, token_usage};
 use crate::clock::now_ms;
 use crate::compaction::ViewSnapshot;
 

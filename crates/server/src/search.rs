@@ -1,17 +1,28 @@
-//! Search over all sessions: titles, messages of people and models, and tool results, the newest session first.
+//! Search over all sessions: titles, messages, arguments of tool calls and tool results, the newest session first.
+//!
+//! Output that was truncated for the model and attached text files are read from the blob store, within a budget.
 
-use longhaul_core::event::{Event, EventBody};
+mod searchable;
+
+use std::collections::BTreeSet;
+
+use longhaul_core::event::Event;
 use longhaul_core::ids::{LogHandle, LogRange, Millis, Seq};
-use longhaul_core::message::{Part, Role};
+use longhaul_core::message::Role;
 use longhaul_store::{SessionRecord, StoreError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use self::searchable::SearchableMessage;
 use crate::app::AppState;
 
 /// The maximum number of sessions, and of events in all sessions, read by one query.
 const SESSIONS: usize = 1_000;
 const EVENTS: usize = 40_000;
+
+/// The maximum number of bytes read by one query from the blobs of all sessions, and from one blob.
+const BLOB_BYTES: u64 = 64 << 20;
+const BYTES_OF_A_BLOB: u64 = 8 << 20;
 
 /// The number of events per read.
 const PAGE: usize = 500;
@@ -26,11 +37,31 @@ const PASSAGE: usize = 240;
 
 /// What was found, and whether everything was looked through.
 #[derive(Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 #[schema(as = Found)]
 pub(crate) struct SearchResponse {
     pub(crate) hits: Vec<SearchHit>,
-    /// Whether nothing was left out; else there were too many hits, too much to look through, or damage.
+    /// Whether nothing was left out.
     pub(crate) complete: bool,
+    /// What was left out; empty if the answer is complete.
+    #[schema(value_type = Vec<SearchGap>)]
+    pub(crate) incomplete_reasons: BTreeSet<SearchGap>,
+}
+
+/// What a search left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum SearchGap {
+    /// There are more hits than were asked for, or than are given of one session.
+    MoreHits,
+    /// There are more sessions than one query reads.
+    TooManySessions,
+    /// There are more events than one query reads.
+    TooManyEvents,
+    /// There is more truncated output and attached text than one query reads.
+    TooMuchContent,
+    /// Something is damaged or missing, so its text is unknown.
+    Damage,
 }
 
 /// A message, or a title, that has all the words.
@@ -55,6 +86,12 @@ pub(crate) struct SearchHit {
     text: String,
 }
 
+/// What a query may still read, for all sessions together: it takes bounded time however many there are.
+struct SearchBudget {
+    events: usize,
+    blob_bytes: u64,
+}
+
 /// Searches the sessions for all words of `query`, ignoring case.
 ///
 /// # Errors
@@ -64,19 +101,25 @@ pub(crate) async fn search(app: &AppState, query: &str, limit: usize) -> Result<
     let store = app.runtime().store();
     // One session more than is searched tells whether any is left out.
     let records = store.sessions(SESSIONS + 1).await?;
-    let mut found = SearchResponse { complete: records.len() <= SESSIONS, ..SearchResponse::default() };
-    // The budget is one for all sessions, so that a query takes bounded time however many there are.
-    let mut left = EVENTS;
+    let mut found = SearchResponse::default();
+    if records.len() > SESSIONS {
+        found.incomplete_reasons.insert(SearchGap::TooManySessions);
+    }
+    let mut left = SearchBudget { events: EVENTS, blob_bytes: BLOB_BYTES };
     for record in records.iter().take(SESSIONS) {
-        if found.hits.len() >= limit || left == 0 {
-            found.complete = false;
+        if found.hits.len() >= limit {
+            found.incomplete_reasons.insert(SearchGap::MoreHits);
+            break;
+        }
+        if left.events == 0 {
+            found.incomplete_reasons.insert(SearchGap::TooManyEvents);
             break;
         }
         found.hits.extend(in_title(record, &words));
         match in_log(app, record, &words, &mut left).await {
             Ok(of_log) => {
                 found.hits.extend(of_log.hits);
-                found.complete &= of_log.is_all;
+                found.incomplete_reasons.extend(of_log.gaps);
             }
             // The session was deleted in the meantime.
             Err(StoreError::NotFound(_)) => {}
@@ -85,14 +128,16 @@ pub(crate) async fn search(app: &AppState, query: &str, limit: usize) -> Result<
     }
     if found.hits.len() > limit {
         found.hits.truncate(limit);
-        found.complete = false;
+        found.incomplete_reasons.insert(SearchGap::MoreHits);
     }
+    found.complete = found.incomplete_reasons.is_empty();
     tracing::debug!(
         sessions = records.len(),
         words = words.len(),
-        events_read = EVENTS - left,
+        events_read = EVENTS - left.events,
+        blob_bytes_read = BLOB_BYTES - left.blob_bytes,
         hits = found.hits.len(),
-        complete = found.complete,
+        left_out = ?found.incomplete_reasons,
         "sessions were searched"
     );
     Ok(found)
@@ -109,11 +154,11 @@ fn hit(record: &SessionRecord, text: String) -> SearchHit {
 }
 
 /// The hits in one log.
+#[derive(Default)]
 struct LogSearchHits {
     /// The newest hits, the newest first.
     hits: Vec<SearchHit>,
-    /// Set if there are no other hits.
-    is_all: bool,
+    gaps: BTreeSet<SearchGap>,
 }
 
 /// Searches a log from its end, as long as `left` lasts.
@@ -121,56 +166,49 @@ async fn in_log(
     app: &AppState,
     record: &SessionRecord,
     words: &[String],
-    left: &mut usize,
+    left: &mut SearchBudget,
 ) -> Result<LogSearchHits, StoreError> {
-    let mut found = LogSearchHits { hits: Vec::new(), is_all: true };
+    let mut found = LogSearchHits::default();
     let mut last = record.last_seq;
     while last > 0 {
-        if *left == 0 {
-            found.is_all = false;
+        if left.events == 0 {
+            found.gaps.insert(SearchGap::TooManyEvents);
             break;
         }
-        let count = PAGE.min(*left).min(usize::try_from(last).unwrap_or(PAGE));
+        let count = PAGE.min(left.events).min(usize::try_from(last).unwrap_or(PAGE));
         let after = last - count as u64;
         let page = app.runtime().store().read_undamaged(&record.id, after, count).await?;
         // Damaged events count as well: they were read.
-        *left -= count;
+        left.events -= count;
         last = after;
-        // The text of a damaged event is unknown, so the result is incomplete.
-        found.is_all &= page.damaged.is_empty();
+        if !page.damaged.is_empty() {
+            found.gaps.insert(SearchGap::Damage);
+        }
         for event in page.events.iter().rev() {
-            let text = said(event).and_then(|(role, parts)| Some((role, in_parts(parts, words)?)));
-            let Some((role, text)) = text else { continue };
+            let Some(message) = SearchableMessage::of(event) else { continue };
+            let text = match message.passage(words) {
+                Some(text) => Some(text),
+                None => message.passage_with_blobs(app, words, left, &mut found.gaps).await,
+            };
+            let Some(text) = text else { continue };
             if found.hits.len() == OF_A_SESSION {
-                found.is_all = false;
+                found.gaps.insert(SearchGap::MoreHits);
                 return Ok(found);
             }
-            found.hits.push(SearchHit {
-                seq: Some(event.seq),
-                handle: Some(LogHandle(LogRange::one(event.seq)).to_string()),
-                at: Some(event.at),
-                role: Some(role),
-                ..hit(record, text)
-            });
+            found.hits.push(message_hit(record, event, message.role, text));
         }
     }
     Ok(found)
 }
 
-/// Returns the content of a message, or of a tool result as the model was shown it.
-fn said(event: &Event) -> Option<(Role, &[Part])> {
-    match &event.body {
-        EventBody::MessagesTaken { message, .. } | EventBody::AssistantAdded { message, .. } => {
-            Some((message.role, &message.parts))
-        }
-        EventBody::ToolFinished { result } => Some((Role::Tool, &result.content)),
-        _ => None,
+fn message_hit(record: &SessionRecord, event: &Event, role: Role, text: String) -> SearchHit {
+    SearchHit {
+        seq: Some(event.seq),
+        handle: Some(LogHandle(LogRange::one(event.seq)).to_string()),
+        at: Some(event.at),
+        role: Some(role),
+        ..hit(record, text)
     }
-}
-
-fn in_parts(parts: &[Part], words: &[String]) -> Option<String> {
-    let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
-    passage(&texts.join("\n"), words)
 }
 
 /// Returns the passage around the first of the words, if all words occur.

@@ -12,6 +12,7 @@ use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
 
 use crate::bench::Bench;
+use crate::fake::{Fake, Say};
 
 /// What an idle session may cost, in bytes.
 const MOST_IDLE_BYTES: u64 = 50 << 10;
@@ -32,9 +33,12 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
-        let bench = Bench::new();
-        let args = ["--provider", "scripted", "serve", "--addr", "127.0.0.1:0"];
-        let mut child = bench.command(args).stderr(Stdio::null()).spawn().unwrap();
+        Self::start_with(Bench::new(), &["--provider", "scripted"])
+    }
+
+    fn start_with(bench: Bench, model: &[&str]) -> Self {
+        let serve = ["serve", "--addr", "127.0.0.1:0"];
+        let mut child = bench.command(model.iter().chain(&serve)).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let token = std::fs::read_to_string(bench.data().join("token")).unwrap().trim().to_owned();
@@ -160,6 +164,55 @@ async fn a_large_body_is_refused_without_being_kept() {
     assert_eq!(join_all(refused).await, [413; 4]);
     let grown = server.status("VmHWM") - before;
     assert!(grown < 32 << 20, "400 MB of refused bodies took {grown} bytes");
+}
+
+/// The size of the answer of the next test, and what the process may keep of it.
+const LARGE_ANSWER_BYTES: usize = 25 << 20;
+const KEPT_BYTES: u64 = 100 << 20;
+
+/// Text without a repetition, which would be stopped.
+fn large_answer() -> &'static str {
+    let mut text = String::with_capacity(LARGE_ANSWER_BYTES + 64);
+    let mut number = 1_u64;
+    while text.len() < LARGE_ANSWER_BYTES {
+        // Long words: the model of these tests streams a word at a time.
+        for _ in 0..100 {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            text.push_str(&format!("{number:x}"));
+        }
+        text.push(' ');
+    }
+    text.leak()
+}
+
+#[test]
+fn memory_goes_back_after_a_large_answer() {
+    // The model has a runtime of its own, which must not begin inside another one.
+    let model = Fake::start([Say::Text("Ready."), Say::Text(large_answer())]);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(answer_and_measure(&model));
+}
+
+/// The session stays open with its 25 MB; everything else that the answer took is given back.
+async fn answer_and_measure(model: &Fake) {
+    let bench = Bench::new();
+    let url = model.url();
+    let settings = format!("model: {{ name: fake-1, base_url: \"{url}\", context_window: 100000000 }}\n");
+    let config = bench.write("large.yml", &settings);
+    let server = Server::start_with(bench, &["--config", config.to_str().unwrap()]);
+    let session = server.post("/api/sessions", json!({})).await["id"].as_str().unwrap().to_owned();
+    for _ in 0..2 {
+        server.post("/api/message", json!({ "sessionId": session, "content": "Go." })).await;
+        server.until_idle(&session).await;
+    }
+    let page = server.get(&format!("/api/sessions/{session}/messages")).await;
+    assert!(page["messages"][3]["parts"][0]["text"].as_str().unwrap().len() > LARGE_ANSWER_BYTES / 2);
+    drop(page);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let (most, kept) = (server.status("VmHWM"), server.resident());
+    eprintln!("{:.0} KB at most, {:.0} KB afterwards", kilobytes(most), kilobytes(kept));
+    assert!(kept < most - KEPT_BYTES, "{kept} bytes are kept of {most}");
+    assert!(kept < 2 * KEPT_BYTES, "{kept} bytes are kept");
 }
 
 /// Figures for docs/benchmarks.md. Takes five minutes, most of them waiting.

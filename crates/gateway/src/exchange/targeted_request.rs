@@ -60,8 +60,7 @@ impl TargetedRequest {
     /// Returns whether the request is translated, because the upstream does not speak the caller's dialect or does not
     /// know its tools.
     pub(super) fn needs_translation(&self) -> bool {
-        self.target.speaks(self.proxied.wire.dialect()) == DialectSupport::No
-            || self.has_unknown_namespaces()
+        self.target.speaks(self.proxied.wire.dialect()) == DialectSupport::No || self.has_unknown_namespaces()
     }
 
     /// Returns whether the request has tools in namespaces that the upstream does not know. Only OpenAI's own server

@@ -186,7 +186,7 @@ fn tool_call(call: &ToolCall, step_id: &str) -> Value {
 
 /// Returns the arguments of a call as JSON: an empty object if the model wrote none, and `null` for text other than
 /// JSON.
-pub(crate) fn call_arguments(call: &ToolCall) -> Value {
+pub fn call_arguments(call: &ToolCall) -> Value {
     match call.arguments.trim() {
         "" => json!({}),
         text => serde_json::from_str(text).unwrap_or(Value::Null),

@@ -7,9 +7,12 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
-use longhaul::session::{Runtime, Session};
+use longhaul::agent::Agent;
+use longhaul::agents::AgentRegistry;
+use longhaul::session::{Runtime, Session, SwitchOutcome};
 use longhaul::testing::{self, TemporaryFolder};
-use longhaul_core::event::{EventBody, RunEnd};
+use longhaul_core::event::{EventBody, ModelChoice, RunEnd};
+use longhaul_core::ids::Seq;
 use longhaul_core::message::{MediaPart, Part};
 use longhaul_providers::FeatureSupport;
 use longhaul_providers::openai_chat::{OpenAiChatConfig, OpenAiChatProvider};
@@ -54,20 +57,35 @@ struct World {
 }
 
 async fn world(refuses: Refuses, calls: Vec<Value>) -> World {
+    let folder = TemporaryFolder::new().unwrap();
+    let (server, agent) = serve(refuses, calls, "m", &folder).await;
+    // The model of another server, which refuses nothing.
+    let (_, other) = serve(|_| None, Vec::new(), "other", &folder).await;
+    let agents = AgentRegistry::new("main", agent).with("other", "other", Ok(other));
+    let runtime = Runtime::of(agents, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
+    let session = runtime.create(None).await.unwrap();
+    World { runtime, session, server, folder }
+}
+
+/// Starts a server, and makes an agent of its model.
+async fn serve(
+    refuses: Refuses,
+    calls: Vec<Value>,
+    model: &str,
+    folder: &TemporaryFolder,
+) -> (Server, Agent) {
     let server =
         Server { refuses, calls: Arc::new(Mutex::new(calls)), requests: Arc::new(Mutex::new(Vec::new())) };
     let router = Router::new().route("/v1/chat/completions", post(answer)).with_state(server.clone());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await });
-    let model = OpenAiChatProvider::new(OpenAiChatConfig::new(format!("http://{address}/v1"), "m")).unwrap();
-    let folder = TemporaryFolder::new().unwrap();
-    let mut agent = testing::agent(Arc::new(model), &folder).await.unwrap();
+    let config = OpenAiChatConfig::new(format!("http://{address}/v1"), model);
+    let model = OpenAiChatProvider::new(config).unwrap();
+    let mut agent = testing::agent(Arc::new(model), folder).await.unwrap();
     agent.limits.images = FeatureSupport::Unknown;
     agent.limits.files = FeatureSupport::Unknown;
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
-    let session = runtime.create(None).await.unwrap();
-    World { runtime, session, server, folder }
+    (server, agent)
 }
 
 impl World {
@@ -215,4 +233,55 @@ async fn a_message_that_a_filter_refuses_does_not_poison_the_session() {
     assert_eq!(world.send(vec![Part::text("awful")]).await, Some(RunEnd::Error));
     assert_eq!(world.send(vec![Part::text("never mind")]).await, Some(RunEnd::Stop));
     assert!(!world.last_request().contains("awful"));
+}
+
+fn read_call(path: &str) -> Value {
+    json!({ "index": 0, "id": format!("c-{path}"), "type": "function",
+        "function": { "name": "read", "arguments": json!({ "path": path }).to_string() } })
+}
+
+/// Writes a file in which a bad line stands among others.
+fn write_poison(world: &World, name: &str) {
+    let around = "A line of which nobody needs to know anything later.\n".repeat(60);
+    std::fs::write(world.folder.path().join(name), format!("{around}POISON of {name}\n{around}")).unwrap();
+}
+
+/// A session that its server refuses for good: two outputs of two steps are bad, which the server notices later, and it
+/// names neither. Returns also a position at which the session was at rest before it read them.
+async fn stuck() -> (World, Seq) {
+    let refuses: Refuses = |request| {
+        let messages = request["messages"].to_string();
+        (messages.contains("POISON") && messages.contains("be strict"))
+            .then(|| (400, "Bad Request".to_owned()))
+    };
+    let world = world(refuses, Vec::new()).await;
+    assert_eq!(world.send(vec![Part::text("remember KIWI")]).await, Some(RunEnd::Stop));
+    let before = world.runtime.log(world.session.id()).await.unwrap().len() as Seq;
+    for name in ["one.txt", "two.txt"] {
+        write_poison(&world, name);
+        world.server.calls.lock().unwrap().push(read_call(name));
+        assert_eq!(world.send(vec![Part::text(format!("read {name}"))]).await, Some(RunEnd::Stop));
+    }
+    for words in ["be strict", "go on"] {
+        assert_eq!(world.send(vec![Part::text(words)]).await, Some(RunEnd::Error), "{words}");
+    }
+    assert_eq!(world.omissions().await, 0, "no guess has helped");
+    (world, before)
+}
+
+#[tokio::test]
+async fn another_model_frees_a_session_with_refused_parts() {
+    let (world, _) = stuck().await;
+    let other = ModelChoice { agent: Some("other".to_owned()), model: None };
+    assert_eq!(world.runtime.switch(&world.session, other).await.unwrap(), SwitchOutcome::Now);
+    assert_eq!(world.send(vec![Part::text("go on")]).await, Some(RunEnd::Stop));
+}
+
+#[tokio::test]
+async fn a_fork_from_before_frees_a_session_with_refused_parts() {
+    let (world, before) = stuck().await;
+    let fork = world.runtime.fork(world.session.id(), before).await.unwrap();
+    fork.send(vec![Part::text("be strict, and go on")]).await.unwrap();
+    assert_eq!(fork.settled().await.unwrap().end, Some(RunEnd::Stop));
+    assert!(world.last_request().contains("KIWI"), "{}", world.last_request());
 }

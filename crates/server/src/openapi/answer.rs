@@ -384,8 +384,11 @@ pub(crate) enum AnswerCutSchema {
 pub(crate) struct ToolCallSchema {
     call_id: String,
     tool_name: String,
-    /// JSON, as the model wrote it.
-    args: String,
+    /// The arguments; `null` if what the model wrote is no JSON.
+    #[schema(required)]
+    args: Option<serde_json::Value>,
+    /// The arguments as the model wrote them.
+    args_text: String,
     #[schema(required)]
     status: Option<ToolCallStatusSchema>,
 }
@@ -529,8 +532,11 @@ pub(crate) struct ApprovalSchema {
     session_id: String,
     call_id: String,
     tool_name: String,
-    /// JSON, as the model wrote it.
-    args: String,
+    /// The arguments; `null` if what the model wrote is no JSON.
+    #[schema(required)]
+    args: Option<serde_json::Value>,
+    /// The arguments as the model wrote them.
+    args_text: String,
 }
 
 #[derive(ToSchema)]

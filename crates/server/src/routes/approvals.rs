@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use longhaul::api_events::global_approval;
+use longhaul::api_events::{call_arguments, global_approval};
 use longhaul::session::Session;
 use longhaul_core::event::{Event, EventBody};
 use longhaul_core::ids::ApprovalId;
@@ -183,7 +183,8 @@ fn asked(run: &Run) -> Vec<(ApprovalId, Value)> {
         let approval_id = open.approval.clone()?;
         let call = &open.call;
         let shown = json!({
-            "approvalId": null, "callId": call.call_id, "toolName": call.name, "args": call.arguments,
+            "approvalId": null, "callId": call.call_id, "toolName": call.name,
+            "args": call_arguments(call), "argsText": call.arguments,
         });
         Some((approval_id, shown))
     });

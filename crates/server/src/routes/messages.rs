@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
-use longhaul::api_events::metadata_fields;
+use longhaul::api_events::{call_arguments, metadata_fields};
 use longhaul::session::SessionError;
 use longhaul_core::event::{Event, EventBody, PartialAnswerReason, ViewEdit};
 use longhaul_core::history::LogEntryKind;
@@ -288,7 +288,10 @@ fn show_call(call: &ToolCall, state: LogFragmentCallState, is_running: bool) -> 
         LogFragmentCallState::Open { .. } => json!("pending"),
         LogFragmentCallState::Void => Value::Null,
     };
-    json!({ "callId": call.call_id, "toolName": call.name, "args": call.arguments, "status": status })
+    json!({
+        "callId": call.call_id, "toolName": call.name, "args": call_arguments(call), "argsText": call.arguments,
+        "status": status,
+    })
 }
 
 fn of_result(message: &Message, tool: Option<&str>, fields: &mut Map<String, Value>) -> Option<CallId> {

@@ -31,7 +31,7 @@ pub(crate) struct SearchParams {
 
 /// Which sessions speak of something, the newest first
 #[utoipa::path(get, path = "/api/search", operation_id = "search", tag = "sessions", params(SearchParams),
-    responses((status = 200, body = SearchResponse, description = "The messages and titles that have all the words")))]
+    responses((status = 200, body = SearchResponse, description = "The messages and titles that have all the words, and whether anything was left out")))]
 pub(crate) async fn search(
     State(app): State<AppState>,
     QueryParams(wanted): QueryParams<SearchParams>,

@@ -39,6 +39,10 @@ async fn an_approval_is_allowed() {
     let pending = world.get("/api/approvals").await;
     let first = &pending["approvals"][0];
     assert_eq!((&first["sessionId"], &first["approvalId"]), (&json!(session), &asked["approvalId"]));
+    let page = world.get(&format!("/api/sessions/{session}/messages")).await;
+    for call in [first, &page["messages"][1]["toolCalls"][0]] {
+        assert_eq!((&call["args"], &call["argsText"]), (&asked["args"], &asked["argsText"]), "{call}");
+    }
     let path = format!("/api/approvals/{}", asked["approvalId"].as_str().unwrap());
     world.post(&path, json!({ "decision": "allow" })).await;
     world.until(&session, "idle").await;

@@ -51,7 +51,11 @@ test('a tool may be allowed for the session while the tab is open, and asks agai
   const call = (command) => ({ calls: [{ name: 'bash', args: { command } }] });
   model.answers.push(call('echo 1 >> made.txt'), call('echo 2 >> made.txt'), { text: 'Twice.' });
   await say(page, 'Twice');
-  await page.getByRole('button', { name: 'Always allow bash' }).click();
+  const always = page.getByRole('button', { name: 'Always allow bash' });
+  const scope = page.locator(`#${await always.getAttribute('aria-describedby')}`);
+  assert.equal(await scope.isVisible(), true);
+  assert.match(await scope.innerText(), /every bash command, in this session/);
+  await always.click();
   await page.locator('.prose', { hasText: 'Twice.' }).waitFor();
   assert.equal(readFileSync(join(server.workspace, 'made.txt'), 'utf8'), '1\n2\n');
   await page.locator('#allowed', { hasText: 'bash runs without asking' }).waitFor();

@@ -34,13 +34,13 @@ test('a change shows blank lines and characters that hide in it', () => {
 });
 
 test('the line of a call hides nothing either', () => {
-  const args = JSON.stringify({ command: `echo\u202e ok${' '.repeat(3_000)}; rm` });
-  assert.equal(subject({ name: 'bash', args }), 'echo\\u{202e} ok␣×3000; rm');
+  const argsText = JSON.stringify({ command: `echo\u202e ok${' '.repeat(3_000)}; rm` });
+  assert.equal(subject({ name: 'bash', argsText }), 'echo\\u{202e} ok␣×3000; rm');
 });
 
 test('what a change does not show of its arguments is shown beside it', () => {
   const others = (name, args) => {
-    const call = { name, args: JSON.stringify(args) };
+    const call = { name, argsText: JSON.stringify(args) };
     return beside(call, args, change(call));
   };
   assert.deepEqual(others('edit', { path: 'a', old: 'b', new: 'c', description: 'd', replaceAll: true, mode: 'x' }), { mode: 'x' });

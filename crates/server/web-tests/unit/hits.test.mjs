@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { addressOf, readAddress } from '../../web/js/text/address.js';
-import { foundSessions, passage, placesOf, wordsOf } from '../../web/js/text/hits.js';
+import { foundSessions, leftOutOfSearch, passage, placesOf, wordsOf } from '../../web/js/text/hits.js';
 import { modelChoices, modelsOf } from '../../web/js/text/models.js';
 
 test('an address says a session and a place in it', () => {
@@ -14,6 +14,13 @@ test('hits are put together by session, with or without a place', () => {
   const found = foundSessions([hit('a', { seq: null, at: null }), hit('a', { seq: 7 }), hit('b', { handle: 'lh:3-9' }), hit('a', { seq: 7 }), hit('a', { seq: 2, at: 9 })]);
   assert.deepEqual(found.map(({ id, at, places }) => [id, at, places.map((place) => place.seq)]), [['a', 9, [7, 2]], ['b', 5, [3]]]);
   assert.deepEqual(foundSessions([{ sessionId: 'c' }]), [{ id: 'c', title: null, at: null, places: [] }]);
+});
+
+test('what a search left out is said', () => {
+  assert.equal(leftOutOfSearch({ complete: true, incompleteReasons: [] }), '');
+  const some = leftOutOfSearch({ complete: false, incompleteReasons: ['more-hits', 'damage', 'something-new'] });
+  assert.equal(some, 'Not complete: there are more hits; what is damaged was not searched.');
+  assert.equal(leftOutOfSearch({ complete: false }), 'The newest of them; there may be more.');
 });
 
 test('a passage stands around its words, which are marked', () => {

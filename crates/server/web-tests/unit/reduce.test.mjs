@@ -127,11 +127,12 @@ test('the log and the stream give the same conversation', () => {
   const fromStream = run(STORY.slice(0, 9));
   const fromPage = run([{ name: 'page:messages', isOlder: true, hasMore: false, messages: [
     { id: 'u2', seq: 2, at: 1, role: 'user', parts: [{ type: 'text', text: 'hello' }] },
-    { id: 'm-s2', seq: 4, at: 2, role: 'assistant', parts: STORY[5].parts, toolCalls: [{ callId: 'c1', status: 'completed' }, { callId: 'c2', status: 'pending' }] },
+    { id: 'm-s2', seq: 4, at: 2, role: 'assistant', parts: STORY[5].parts, toolCalls: [{ callId: 'c1', args: { command: 'ls' }, argsText: '{"command":"ls"}', status: 'completed' }, { callId: 'c2', args: { command: 'ls' }, argsText: '{"command":"ls"}', status: 'pending' }] },
     { id: 'm6', seq: 6, at: 3, role: 'tool', callId: 'c1', status: 'completed', parts: [{ type: 'tool-result', call_id: 'c1', content: [{ type: 'text', text: 'out' }] }] },
   ] }]);
-  const facts = (state) => state.messages.map(({ id, seq, kind, text, calls }) => ({ id, seq, kind, text, calls: calls.map(({ callId, status, result }) => ({ callId, status, result })) }));
+  const facts = (state) => state.messages.map(({ id, seq, kind, text, calls }) => ({ id, seq, kind, text, calls: calls.map(({ callId, argsText, status, result }) => ({ callId, argsText, status, result })) }));
   assert.deepEqual(facts(fromPage), facts(fromStream));
+  assert.equal(fromPage.messages[1].calls[0].argsText, '{"command":"ls"}');
 });
 
 test('compacted history folds into one row, where it was; an undo unfolds it', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { change, outcome, subject } from '../../web/js/text/calls.js';
+import { alwaysAllows, change, outcome, subject } from '../../web/js/text/calls.js';
 import { completions, parseCommand } from '../../web/js/text/commands.js';
 import { diffLines, hunks, tally } from '../../web/js/text/diff.js';
 import { cutsMessage, leftOut, reasonOf, refusedUndo, sizes, survivalLine, whyNot } from '../../web/js/text/edits.js';
@@ -10,7 +10,7 @@ import { STRATEGIES, choicesOf, readTrigger, writeTrigger } from '../../web/js/c
 import { ways } from '../../web/js/text/ways.js';
 import { emptyState } from '../../web/js/state/state.js';
 
-const call = (name, args, more = {}) => ({ name, args: typeof args === 'string' ? args : JSON.stringify(args), status: 'completed', ...more });
+const call = (name, args, more = {}) => ({ name, argsText: typeof args === 'string' ? args : JSON.stringify(args), status: 'completed', ...more });
 const result = (text, more = {}) => ({ result: { seq: 1, content: [{ type: 'text', text }], truncated: null, ...more } });
 
 test('a call says the argument that matters', () => {
@@ -20,6 +20,12 @@ test('a call says the argument that matters', () => {
   assert.equal(subject(call('other', { n: 1, word: 'w' })), 'w');
   assert.equal(subject(call('bash', 'no json {')), 'no json {');
   assert.equal(subject(call('ls', {})), '');
+});
+
+test('what is always allowed is said in full', () => {
+  const end = 'in this session: those that wait now and all later ones. It ends when you take it back or close this tab.';
+  assert.equal(alwaysAllows('bash'), `“Always” allows every bash command, ${end}`);
+  assert.equal(alwaysAllows('files__\u202eedit'), `“Always” allows every call of files__\\u{202e}edit, with any arguments, ${end}`);
 });
 
 test('a call says how it ended', () => {

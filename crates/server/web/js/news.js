@@ -2,6 +2,7 @@
 import { firstLine, tokens } from './text/format.js';
 import { cutsMessage, reasonOf, sizes, survivalLine, whyNot } from './text/edits.js';
 import { subject } from './text/calls.js';
+import { exact } from './text/exact.js';
 
 export function news(events, state, page) {
   for (const event of events) {
@@ -59,11 +60,11 @@ const NEWS = {
   },
 
   'tool:approval-request'(event, state, page) {
-    page.announce(`The agent asks: may ${event.toolName} run? ${firstLine(subject({ name: event.toolName, args: event.argsText }), 100)}`);
+    page.announce(`The agent asks: may ${exact(event.toolName ?? 'a tool')} run? ${firstLine(subject({ name: event.toolName, argsText: event.argsText }), 100)}`);
   },
 
   'llm:tool-result'(event, state, page) {
-    if (event.status === 'error') page.announce(`${event.toolName} failed.`);
+    if (event.status === 'error') page.announce(`${exact(event.toolName)} failed.`);
   },
 
   'run:complete'({ finishReason, error }, state, page) {

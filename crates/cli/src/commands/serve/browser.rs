@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 
 use crate::environment::CliEnvironment;
+use crate::heap::THRESHOLDS;
 
 /// Returns the program that opens an address, if somebody can see it.
 fn opener(place: &CliEnvironment) -> Option<&'static str> {
@@ -16,12 +17,13 @@ fn opener(place: &CliEnvironment) -> Option<&'static str> {
 /// Opens an address if there is a display. That it cannot be opened is no failure: the address is printed too.
 pub(super) fn open(place: &CliEnvironment, address: &str) {
     let Some(opener) = opener(place) else { return };
-    let started = Command::new(opener)
-        .arg(address)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
+    let mut browser = Command::new(opener);
+    for name in THRESHOLDS {
+        // They are set for this process alone.
+        browser.env_remove(name);
+    }
+    let started =
+        browser.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     match started {
         // The opener ends by itself. Waiting for it leaves no zombie process.
         Ok(mut child) => drop(std::thread::spawn(move || child.wait())),

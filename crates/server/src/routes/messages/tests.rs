@@ -422,6 +422,28 @@ async fn pages_are_those_of_the_whole_fold() {
     }
 }
 
+/// The arguments of a call are JSON, whatever the model wrote, and stand beside its own text.
+#[test]
+fn arguments_of_calls_are_json_beside_their_text() {
+    for (text, expected) in [
+        (r#" {"n": 1.50} "#, json!({ "n": 1.5 })),
+        ("", json!({})),
+        ("[1]", json!([1])),
+        (r#"{"cut": "#, Value::Null),
+        ("ls -l", Value::Null),
+    ] {
+        let call = ToolCall {
+            call_id: "c".into(),
+            name: "bash".to_owned(),
+            arguments: text.to_owned(),
+            provider_id: None,
+            native: None,
+        };
+        let shown = show_call(&call, LogFragmentCallState::Void, false);
+        assert_eq!((&shown["args"], &shown["argsText"]), (&expected, &json!(text)));
+    }
+}
+
 /// A call is pending until its tool begins, and runs as long as a run goes on; without one it is pending again.
 #[tokio::test]
 async fn open_calls_say_what_they_wait_for() {

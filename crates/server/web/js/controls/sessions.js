@@ -2,7 +2,7 @@
 import { button, byId, h, setText, show } from '../dom.js';
 import { addressOf } from '../text/address.js';
 import { ago, count, firstLine, plural } from '../text/format.js';
-import { foundSessions, passage, wordsOf } from '../text/hits.js';
+import { foundSessions, leftOutOfSearch, passage, wordsOf } from '../text/hits.js';
 import { askText, confirmed } from './dialog.js';
 
 export const STATUS_WORDS = {
@@ -54,9 +54,9 @@ export class Sessions {
     let said = '';
     let found = [];
     try {
-      const { hits, complete } = await this.actions.search(query);
-      found = foundSessions(hits);
-      if (complete === false) said = 'The newest of them; there may be more.';
+      const answer = await this.actions.search(query);
+      found = foundSessions(answer.hits);
+      said = leftOutOfSearch(answer);
     } catch (problem) {
       said = problem.message;
     }

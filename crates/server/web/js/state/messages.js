@@ -51,7 +51,7 @@ export function readParts(parts) {
       case 'image':
       case 'file': read.media.push(part); break;
       case 'tool-call':
-        read.calls.push({ callId: part.call_id, name: part.name, args: part.arguments, status: 'pending' });
+        read.calls.push({ callId: part.call_id, name: part.name, argsText: part.arguments, status: 'pending' });
         break;
       default:
     }

@@ -2,7 +2,7 @@
 
 /**
  * @typedef {{type: string, text?: string}} Part
- * @typedef {{callId: string, name: string, args: string, status: string, startedAt?: number, endedAt?: number,
+ * @typedef {{callId: string, name: string, argsText: string, status: string, startedAt?: number, endedAt?: number,
  *   output?: string, outputEnd?: number, outputLost?: boolean, result?: Result, approval?: Approval}} Call
  * @typedef {{seq: number, content: Part[], truncated: Object|null}} Result
  * @typedef {{id: string, decision?: 'allow'|'deny'}} Approval

@@ -5,7 +5,7 @@ import { changeCall } from './messages.js';
 const OUTPUT_CHARS = 100_000;
 
 export const handlers = {
-  'llm:tool-call': (state, { callId, toolName, argsText }) => change(state, callId, () => ({ name: toolName, args: argsText })),
+  'llm:tool-call': (state, { callId, toolName, argsText }) => change(state, callId, () => ({ name: toolName, argsText })),
   'tool:started': (state, { callId, at }) => change(state, callId, (call) => (
     call.result ? {} : { status: 'running', startedAt: call.startedAt ?? at }
   )),

@@ -9,7 +9,7 @@ const TELLING = ['command', 'pattern', 'path', 'query', 'handle', 'url', 'file',
 /** The arguments as an object; `null` if the model wrote something else. */
 export function argumentsOf(call) {
   try {
-    const value = JSON.parse(call.args || '{}');
+    const value = JSON.parse(call.argsText || '{}');
     return value && typeof value === 'object' && !Array.isArray(value) ? value : null;
   } catch {
     return null;
@@ -19,7 +19,7 @@ export function argumentsOf(call) {
 /** The argument that matters, in one line. */
 export function subject(call) {
   const args = argumentsOf(call);
-  if (!args) return firstLine(exact(call.args), 200);
+  if (!args) return firstLine(exact(call.argsText), 200);
   const key = TELLING.find((name) => typeof args[name] === 'string' && args[name]);
   const value = key ? args[key] : Object.values(args).find((each) => typeof each === 'string');
   if (value === undefined) return '';
@@ -53,6 +53,12 @@ export function beside(call, args, changed) {
     ? ['path', 'description', ...(changed.isWhole ? ['content'] : ['old', 'new']), ...(changed.everywhere ? ['replaceAll'] : [])]
     : [];
   return Object.fromEntries(Object.entries(args).filter(([key]) => !shown.includes(key)));
+}
+
+/** What "Always allow" at a question allows, in full. */
+export function alwaysAllows(tool) {
+  const which = tool === 'bash' ? 'every bash command' : `every call of ${exact(tool)}, with any arguments`;
+  return `“Always allow ${exact(tool)}” allows ${which}, in this session: those that wait now and all later ones. It ends when you take it back or close this tab.`;
 }
 
 /** How a call stands or ended, in a few words. */

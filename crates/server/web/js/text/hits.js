@@ -20,6 +20,21 @@ export function foundSessions(hits) {
   return [...found.values()];
 }
 
+const GAPS = {
+  'more-hits': 'there are more hits',
+  'too-many-sessions': 'the oldest sessions were not searched',
+  'too-many-events': 'older messages were not searched',
+  'too-much-content': 'some long outputs and files were not searched to their end',
+  damage: 'what is damaged was not searched',
+};
+
+/** What a search left out, in a sentence; empty if it left out nothing. */
+export function leftOutOfSearch({ complete, incompleteReasons }) {
+  if (complete !== false) return '';
+  const said = (incompleteReasons ?? []).map((reason) => GAPS[reason]).filter(Boolean).join('; ');
+  return said ? `Not complete: ${said}.` : 'The newest of them; there may be more.';
+}
+
 function seqOf({ seq, handle }) {
   if (Number.isInteger(seq)) return seq;
   const named = /^lh:(\d+)/.exec(handle ?? '');

@@ -1,6 +1,11 @@
 // A question whether a tool may run: what exactly, and the two answers.
 import { button, h, show } from '../dom.js';
+import { alwaysAllows } from '../text/calls.js';
+import { exact } from '../text/exact.js';
 import { limitedScope, scopeWords } from '../text/scope.js';
+
+/** Numbers the sentences that describe a button: a page may show several questions. */
+let described = 0;
 
 /**
  * `decide(decision, reason)` answers a promise, and `always(scope)` one that allows all calls that the scope covers;
@@ -11,7 +16,7 @@ export function approvalView(call, { decide, always, leave }) {
   const reason = h('input', {
     type: 'text', maxlength: '2000', 'aria-label': 'Why not? The agent reads it', placeholder: 'Why not? The agent reads it (optional)',
   });
-  const view = h('div.approval', { role: 'group', 'aria-label': `May ${call.name} run?` });
+  const view = h('div.approval', { role: 'group', 'aria-label': `May ${exact(call.name)} run?` });
   const answer = async (work) => {
     view.setAttribute('aria-busy', 'true');
     view.querySelectorAll('button').forEach((each) => { each.disabled = true; });
@@ -33,6 +38,7 @@ export function approvalView(call, { decide, always, leave }) {
     button('Back', { onclick: () => { denying.hidden = true; choice.hidden = false; choice.querySelector('button').focus(); } }),
   );
   const limited = limitedScope(call);
+  const scopeId = `always-${described += 1}`;
   const choice = h(
     'div.choice', {},
     button('Allow', { kind: 'primary', symbol: 'check', onclick: () => answer(() => decide('allow')) }),
@@ -40,8 +46,10 @@ export function approvalView(call, { decide, always, leave }) {
     limited && button(limited.path === undefined ? `Always allow ${scopeWords(limited)}` : `Always allow changes of ${scopeWords(limited)}`, {
       title: 'Further calls of this kind in this session, as long as this tab is open', onclick: () => answer(() => always(limited)),
     }),
-    button(`Always allow ${call.name}`, { title: `All further calls of ${call.name} in this session, as long as this tab is open`, onclick: () => answer(() => always({ tool: call.name })) }),
+    button(`Always allow ${exact(call.name)}`, { 'aria-describedby': scopeId, onclick: () => answer(() => always({ tool: call.name })) }),
     h('span.quiet', {}, 'Nothing happens before you answer.'),
+    // A sentence and no title: a title is not shown where nothing hovers.
+    h('p.quiet.always', { id: scopeId }, alwaysAllows(call.name)),
   );
   denying.addEventListener('keydown', (event) => {
     if (event.key !== 'Escape') return;

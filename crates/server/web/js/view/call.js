@@ -183,7 +183,7 @@ function argumentView(call, args) {
       othersView(Object.fromEntries(rest)),
     ];
   }
-  const text = args ? JSON.stringify(args, null, 2) : call.args;
+  const text = args ? JSON.stringify(args, null, 2) : call.argsText;
   return h('pre.arguments', { tabindex: '0', 'aria-label': 'Arguments' }, exactLines(text).join('\n'));
 }
 

@@ -2,6 +2,7 @@
 import { button, coded, h, icon, show } from '../dom.js';
 import { cutsMessage, leftOut, reasonOf, sizes, survivalLine, survivalRows, whyNot } from '../text/edits.js';
 import { subject } from '../text/calls.js';
+import { exact } from '../text/exact.js';
 import { count, plural, tokens } from '../text/format.js';
 import { MessageView } from './message.js';
 
@@ -176,7 +177,7 @@ export class PruneView {
     const calls = this.context.callsAt((edit.handles ?? []).map((handle) => Number(handle.match(/\d+/)?.[0])));
     const list = h('ul.pruned', { hidden: true }, calls.map(({ call, messageId }) => h(
       'li', {},
-      h('button.link', { type: 'button', onclick: () => this.context.reveal(messageId) }, h('span.tool-name', {}, call.name), ' ', h('span.mono', {}, subject(call))),
+      h('button.link', { type: 'button', onclick: () => this.context.reveal(messageId) }, h('span.tool-name', {}, exact(call.name)), ' ', h('span.mono', {}, subject(call))),
     )), h('li', {}, numbered(edit)));
     const line = h(
       'button.fold-line', { type: 'button', 'aria-expanded': 'false', onclick: () => {

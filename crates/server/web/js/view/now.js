@@ -1,5 +1,6 @@
 // What the agent does now, in one line. Pure.
 import { subject } from '../text/calls.js';
+import { exact } from '../text/exact.js';
 import { count, duration, firstLine, plural } from '../text/format.js';
 import { activity } from '../state/state.js';
 
@@ -40,7 +41,7 @@ export function statusLine(state, now) {
       return { tone: 'busy', text: text + since };
     }
     case 'retrying': return { tone: 'attention', text: retryLine(doing, now), canTryNow: doing.until > now };
-    case 'writing': return { tone: 'busy', text: doing.call ? `Writes the arguments of ${doing.call.name || 'a tool'} · ${plural(doing.call.length, 'character')}` : `${doing.thinks ? 'Thinks' : 'Writes'}${since}` };
+    case 'writing': return { tone: 'busy', text: doing.call ? `Writes the arguments of ${exact(doing.call.name) || 'a tool'} · ${plural(doing.call.length, 'character')}` : `${doing.thinks ? 'Thinks' : 'Writes'}${since}` };
     case 'compacting': return { tone: 'busy', text: `Compacting${since}` };
     case 'thinking': return { tone: 'busy', text: `Waits for the model${since}` };
     case 'parked': return { tone: 'attention', text: `Parked: ${doing.reason}`, canGoOn: true };
