@@ -24,8 +24,8 @@ test('a call says the argument that matters', () => {
 
 test('what is always allowed is said in full', () => {
   const end = 'in this session: those that wait now and all later ones. It ends when you take it back or close this tab.';
-  assert.equal(alwaysAllows('bash'), `“Always” allows every bash command, ${end}`);
-  assert.equal(alwaysAllows('files__\u202eedit'), `“Always” allows every call of files__\\u{202e}edit, with any arguments, ${end}`);
+  assert.equal(alwaysAllows('bash'), `“Always allow bash” allows every bash command, ${end}`);
+  assert.equal(alwaysAllows('files__\u202eedit'), `“Always allow files__\\u{202e}edit” allows every call of files__\\u{202e}edit, with any arguments, ${end}`);
 });
 
 test('a call says how it ended', () => {
