@@ -68,7 +68,7 @@ impl<'a> SearchableMessage<'a> {
                         .filter(|decoded| !decoded.is_binary())
                         .map(|decoded| decoded.text);
                     // A piece of a file may end within a character, and an output may have bytes of any kind.
-                    text.push_str(&decoded.unwrap_or_else(|| String::from_utf8_lossy(&content)));
+                    text.push_str(&decoded.unwrap_or_else(|| String::from_utf8_lossy(&content).into_owned()));
                     text.push('\n');
                 }
                 Err(error) => {
