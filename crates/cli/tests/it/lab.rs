@@ -120,7 +120,7 @@ fn a_pipe_is_read_and_sessions_of_one_file_are_told_apart() {
     let run = |id: u32| json!({ "task_id": id, "reward": 1.0, "traj": messages });
     let args =
         ["lab", "replay", "-", "--policy", "append-only", "--window", "50%", "--min-tokens", "0", "--json"];
-    let given = fed(bench.command(args), &json!([run(0), run(1)]).to_string()).exits(0);
+    let given = fed(bench.command(args), json!([run(0), run(1)]).to_string()).exits(0);
     let json: Value = serde_json::from_str(&given.out).unwrap();
     let names: Vec<&str> =
         json["outcomes"].as_array().unwrap().iter().map(|it| it["recording"].as_str().unwrap()).collect();

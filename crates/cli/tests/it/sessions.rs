@@ -65,7 +65,7 @@ fn several_files_and_a_pipe_are_imported_and_a_bad_one_is_named() {
         { "task_id": 1, "reward": 0.0, "traj": [{ "role": "user", "content": "two" }, { "role": "assistant", "content": "2" }] },
     ]);
     let args = ["sessions", "import", good.to_str().unwrap(), bad.to_str().unwrap(), "-"];
-    let given = fed(bench.command(args), &two.to_string()).exits(1);
+    let given = fed(bench.command(args), two.to_string()).exits(1);
     assert_eq!(given.out.lines().count(), 3, "{given:?}");
     assert!(
         given.err.contains("bad.txt: unknown format") && given.err.contains("1 of 3 files"),

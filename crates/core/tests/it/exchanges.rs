@@ -388,7 +388,7 @@ impl Drop for Named {
 
 #[test]
 fn every_exchange_ends_and_asks_for_nothing_twice() {
-    let replayed = std::env::var("LONGHAUL_SIM_SEED").ok().and_then(|seed| seed.parse().ok());
+    let replayed = crate::sim::number("LONGHAUL_SIM_SEED");
     let seeds = replayed.map_or(0..EXCHANGES, |seed| seed..seed + 1);
     let mut ends = BTreeMap::<String, u32>::new();
     for seed in seeds {

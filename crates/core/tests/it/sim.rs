@@ -19,7 +19,8 @@ use world::World;
 /// Sessions of an ordinary test run.
 const SESSIONS: u64 = 2_500;
 
-fn number(name: &str) -> Option<u64> {
+/// Returns a number from the environment.
+pub(crate) fn number(name: &str) -> Option<u64> {
     std::env::var_os(name)?.to_str()?.parse().ok()
 }
 

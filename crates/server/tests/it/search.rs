@@ -135,7 +135,8 @@ async fn what_is_not_read_of_a_file_is_said() {
     let mut long = "x ".repeat(5 << 20);
     long.insert_str(0, "the beginning ");
     long.push_str("the end");
-    let started = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+    let started =
+        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
     let file = |blob| {
         let media = MediaPart {
             blob,
