@@ -306,9 +306,10 @@ impl History {
                 }
                 self.switch(to);
             }
-            EventBody::RunFinished { reason, .. } => {
+            EventBody::RunFinished { reason, error, .. } => {
                 self.run_state.open = None;
                 self.run_state.last_end = Some(*reason);
+                self.run_state.last_error.clone_from(error);
             }
             EventBody::Recovered { attempts, .. } => self.run_state.recoveries = *attempts,
             EventBody::Parked { reason } => self.run_state.parked = Some(reason.clone()),

@@ -327,6 +327,9 @@ impl Run {
                     self.compactor.act_on(&mut self.state, *plan, occasion, out);
                 }
             }
+            AppendContinuation::Compact(occasion) => {
+                self.compactor.plan_and_act(&mut self.state, occasion, out);
+            }
             AppendContinuation::Finish { end, error } => self.state.finish(end, error, out),
             AppendContinuation::Ended(end) => self.state.ended(end, out),
             AppendContinuation::Compacted(edit) => {

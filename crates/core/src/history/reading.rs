@@ -8,7 +8,7 @@ use super::{
     ViewItem, ViewItemKind, view,
 };
 use crate::estimate::{CountAccuracy, MessageTokenCounter, TokensByScript};
-use crate::event::{Event, EventBody, ModelChoice, RunEnd};
+use crate::event::{ErrorInfo, Event, EventBody, ModelChoice, RunEnd};
 use crate::ids::{EditId, LogHandle, LogRange, Millis, Seq};
 use crate::message::{Message, ModelOrigin, Role};
 use crate::meter::{CountAttribution, TokenCalibration, UsageAnchor};
@@ -341,6 +341,11 @@ impl History {
     /// Returns the end of the newest finished run.
     pub fn last_end(&self) -> Option<RunEnd> {
         self.run_state.last_end
+    }
+
+    /// Returns the error of the newest finished run, if it ended with one and no other run has begun.
+    pub fn last_error(&self) -> Option<&ErrorInfo> {
+        self.run_state.last_error.as_ref()
     }
 
     /// Returns the ranges that an undo brought back and that automatic compaction does not touch.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{LOOP_WINDOW, view};
-use crate::event::{NoteReason, RunEnd, StepKind, StepStart};
+use crate::event::{ErrorInfo, NoteReason, RunEnd, StepKind, StepStart};
 use crate::ids::{ApprovalId, CallId, Millis, RunId};
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::usage::Usage;
@@ -65,6 +65,8 @@ pub(super) struct RunState {
     /// The newest finished calls, oldest first.
     pub(super) recent_calls: VecDeque<RecentToolCall>,
     pub(super) last_end: Option<RunEnd>,
+    /// The error of the newest finished run.
+    pub(super) last_error: Option<ErrorInfo>,
     /// The number of recoveries since the last completed step.
     pub(super) recoveries: u32,
     /// The reason why the session waits for a person.
@@ -75,6 +77,7 @@ impl RunState {
     /// Begins a run.
     pub(super) fn begin_run(&mut self, run_id: &RunId, at: Millis) {
         self.last_end = None;
+        self.last_error = None;
         self.parked = None;
         // A loop is a loop within one run: a new order may ask for the same calls again.
         self.recent_calls.clear();

@@ -3,7 +3,8 @@
 use super::background_summary::BackgroundSummary;
 use super::loop_state::{AppendContinuation, CountContinuation, LoopState, RunPhase};
 use super::{
-    CompactionOutcome, ModelCallFailure, RunEffect, RunNotice, RunTimer, hook, orders, recalling, waiting,
+    CompactionOutcome, ModelCallFailure, RunEffect, RunNotice, RunTimer, hook, omitting, orders, recalling,
+    waiting,
 };
 use crate::error::ErrorCode;
 use crate::event::{ErrorInfo, EventBody, ViewEdit};
@@ -314,6 +315,20 @@ impl Compactor {
             return;
         }
         state.phase = RunPhase::Storing;
+        match omitting::omission_after_refusal(state) {
+            // The plan needs the view without the refused part, so it is made once the omission is stored.
+            Some(omission) => state.append(vec![omission], AppendContinuation::Compact(occasion), out),
+            None => self.plan_and_act(state, occasion, out),
+        }
+    }
+
+    /// Makes a plan and carries it out.
+    pub(super) fn plan_and_act(
+        &mut self,
+        state: &mut LoopState,
+        occasion: PlanTrigger,
+        out: &mut Vec<RunEffect>,
+    ) {
         let plan = self.plan(state, &occasion);
         self.act_on(state, plan, occasion, out);
     }

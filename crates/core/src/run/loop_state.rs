@@ -120,6 +120,7 @@ pub(super) enum AppendContinuation {
     ToolStored(CallId),
     Decided(CallId),
     ActOn { plan: Box<Plan>, occasion: PlanTrigger },
+    Compact(PlanTrigger),
     Finish { end: RunEnd, error: Option<ErrorInfo> },
     Ended(RunEnd),
     Compacted(Box<ViewEdit>),

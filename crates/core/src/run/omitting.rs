@@ -10,6 +10,7 @@ use super::loop_state::{AppendContinuation, LoopState, RunPhase};
 use super::session::SessionState;
 use super::{ModelCallFailure, RunEffect};
 use crate::attempt::{MAX_OMISSIONS, choose_refused_media, note_of_omission, one_line};
+use crate::error::ErrorCode;
 use crate::event::{ErrorInfo, EventBody, OmittedPart, RunEnd};
 use crate::history::{LogEntry, LogEntryKind, ViewItemKind};
 use crate::ids::{EditId, Seq, StepId};
@@ -173,6 +174,25 @@ impl<'a> RefusedPartSearch<'a> {
         newest.map(|entry| self.message(entry)).unwrap_or_default()
     }
 
+    /// Returns the results, pictures and files that no answer of the model has followed, and that are not left out yet.
+    fn unanswered(&self) -> OmissionCandidates {
+        let newest_answer = |entry: &LogEntry| entry.message.role == Role::Assistant;
+        let since = self.shown_entries().filter(|entry| newest_answer(entry)).last().map(|entry| entry.seq);
+        let is_new = |entry: &&LogEntry| since.is_none_or(|since| entry.seq > since);
+        let is_suspect = |entry: &LogEntry, part: &Part| {
+            matches!(entry.kind, LogEntryKind::Result { .. }) || media(part).is_some()
+        };
+        let mut places = Vec::new();
+        for entry in self.shown_entries().filter(is_new) {
+            let parts = contents(&entry.message).iter().enumerate();
+            let suspects = parts.filter(|(at, part)| {
+                is_suspect(entry, part) && !self.session.history.is_omitted(entry.seq, *at, None)
+            });
+            places.extend(suspects.map(|(at, _)| (entry.seq, at)));
+        }
+        OmissionCandidates::of_places(places)
+    }
+
     /// Returns the tools whose schemas come from other programs.
     fn foreign_tools(&self) -> OmissionCandidates {
         OmissionCandidates::of_tools(
@@ -288,7 +308,7 @@ pub(super) fn leave_out(
         } else if is_mere_guess {
             state.step.guess = Some(edit_id.clone());
         }
-        let parts = omitted_parts(&state.session, &suspects, failure);
+        let parts = omitted_parts(&state.session, &suspects, &failure.message);
         events.push(EventBody::PartsOmitted { edit_id, parts, reason: failure.message.clone() });
     }
     state.phase = RunPhase::Storing;
@@ -296,12 +316,25 @@ pub(super) fn leave_out(
     true
 }
 
-/// Returns the omitted parts with their notes.
-fn omitted_parts(
-    session: &SessionState,
-    suspects: &OmissionCandidates,
-    failure: &ModelCallFailure,
-) -> Vec<OmittedPart> {
+/// Returns the omission of everything that may be the reason why the server refused the newest run's request; `None` if
+/// the run did not end so, or there is nothing to suspect.
+///
+/// A person who asks for a compaction then wants the session to go on. A compaction alone would keep the newest results,
+/// and its summary would be asked for with the refused part.
+pub(super) fn omission_after_refusal(state: &LoopState) -> Option<EventBody> {
+    let history = &state.session.history;
+    let error = history.last_error()?;
+    if !matches!(error.code, ErrorCode::InvalidRequest | ErrorCode::Refused) {
+        return None;
+    }
+    let suspects = RefusedPartSearch::new(state).unanswered();
+    let parts = omitted_parts(&state.session, &suspects, &error.message);
+    let edit_id = EditId::new(format!("o{}", state.session.next_seq()));
+    (!parts.is_empty()).then(|| EventBody::PartsOmitted { edit_id, parts, reason: error.message.clone() })
+}
+
+/// Returns the omitted parts with their notes. `said` is the server's error message.
+fn omitted_parts(session: &SessionState, suspects: &OmissionCandidates, said: &str) -> Vec<OmittedPart> {
     let mut noted = BTreeSet::new();
     let mut parts = Vec::new();
     for (seq, part) in &suspects.places {
@@ -311,7 +344,7 @@ fn omitted_parts(
         let is_told = media_of(entry, *part).is_none() && !noted.insert(*seq);
         let note = match is_told {
             true => String::new(),
-            false => note_of_omission(&what, &failure.message),
+            false => note_of_omission(&what, said),
         };
         parts.push(OmittedPart::Part { seq: *seq, part: *part, note });
     }

@@ -232,3 +232,38 @@ fn a_step_is_made_again_three_times_at_most() {
     assert_eq!(ended(&stage.fail(name(3))), Some(RunEnd::Error));
     assert_eq!(omissions(&stage).iter().filter(|(_, active)| *active).count(), 3, "they were named");
 }
+
+#[test]
+fn a_compaction_frees_a_session_whose_newest_results_are_refused() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    let calls = running(&stage.answer(vec![call("read"), call("read")]));
+    stage.end_tool(&calls[0], "awful");
+    stage.end_tool(&calls[1], "awful too");
+    // Each of the two is refused as long as the other one is there, so no guess helps.
+    while stage.run.history().last_end().is_none() {
+        stage.fail(refused(PartRefusal::default()));
+    }
+    assert!(shown(&stage).contains("awful|awful too"), "{}", shown(&stage));
+    let effects = stage.feed(RunLoopInput::Compact { instructions: None });
+    assert!(effects.iter().any(|effect| matches!(effect, RunEffect::CompactionDone(_))), "{effects:?}");
+    assert!(!shown(&stage).contains("|awful") && shown(&stage).contains("refused it"), "{}", shown(&stage));
+    let id = omissions(&stage).last().unwrap().clone();
+    assert!(id.1, "it can be undone by its name");
+    let before = omissions(&stage).len();
+    stage.feed(RunLoopInput::Compact { instructions: None });
+    assert_eq!(omissions(&stage).len(), before, "a second time there is nothing to leave out");
+    stage.send("and now?");
+    assert_eq!(ended(&stage.answer(vec![Part::text("fine")])), Some(RunEnd::Stop));
+}
+
+#[test]
+fn a_compaction_after_another_error_leaves_nothing_out() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    let calls = running(&stage.answer(vec![call("read")]));
+    stage.end_tool(&calls[0], "42 lines");
+    stage.fail(ModelCallFailure::new(ErrorCode::Auth, "no key", false));
+    stage.feed(RunLoopInput::Compact { instructions: None });
+    assert_eq!(omissions(&stage), []);
+}
