@@ -121,6 +121,7 @@ recording:
 long-sessions sizes="1 25 100":
     cargo build --release
     python3 clients/checks/long/long.py target/release/longhaul {{sizes}}
+    python3 clients/checks/long/calls.py target/release/longhaul
 
 # Every crate as it would be published, packed and built from its package, in order. About ten minutes.
 publish-dry-run:
