@@ -147,6 +147,7 @@ impl Exchange {
             | ExchangePhase::MakingRoom
             | ExchangePhase::WaitingToContinue(_)
             | ExchangePhase::Continuing(_) => self.handle_answer(input),
+            // The outcome of an effect may arrive after the client has left.
             ExchangePhase::Ended => Vec::new(),
             _ => self.handle_request(input),
         }

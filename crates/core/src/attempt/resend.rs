@@ -51,6 +51,7 @@ impl SendTries {
         if !again || self.left == 0 {
             return None;
         }
+        // A busy server would otherwise hold a request as long as it stays busy.
         self.left -= 1;
         // The waits are 0.2, 0.6 and 1.8 s: long enough for a restart of a proxy, short enough for a client.
         let wait_ms = self.wait_ms;

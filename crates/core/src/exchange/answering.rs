@@ -65,6 +65,7 @@ impl Exchange {
                 vec![ExchangeEffect::LeaveStream, ExchangeEffect::MakeRoomForRest { refusals: 0 }]
             }
             (ExchangePhase::Answering, ExchangeInput::HiddenCallsMade) => self.answer_hidden_calls(true),
+            // The end of the stream was judged by the shell, which alone knows the finish reason.
             (ExchangePhase::Answering, ExchangeInput::AnswerEnded) => self.end_with(ExchangeEffect::End),
             (ExchangePhase::MakingRoom, ExchangeInput::RoomMadeForRest(is_made)) => {
                 // Without room the answer runs to the real limit.
@@ -169,6 +170,7 @@ impl Exchange {
 
     /// Returns the outage with one more attempt, if the patience is not at its end.
     fn outage_at(&mut self, now_ms: u64) -> Option<OutageWait> {
+        // After a stop the outage begins with the first failed request, not with the stop.
         let begun = OutageWait { began_ms: now_ms, attempt: 0 };
         let outage = self.answer.outage.get_or_insert(begun);
         let waited_ms = now_ms.saturating_sub(outage.began_ms);

@@ -50,11 +50,13 @@ impl Exchange {
                 vec![ExchangeEffect::Prepare { upstream: 0 }]
             }
             (ExchangePhase::Preparing, ExchangeInput::Prepared { can_shorten }) => {
+                // Each upstream has a window and counts of its own, so nothing of the last one applies.
                 self.request = RequestState::new(can_shorten);
                 self.send()
             }
             (ExchangePhase::Preparing, ExchangeInput::NotPrepared(failure)) => self.fail_at_upstream(failure),
             (ExchangePhase::Sending, ExchangeInput::Read { can_shorten }) => {
+                // The request went out unread. Only now is it known whether the conversation may be shortened.
                 self.request = RequestState::new(can_shorten);
                 Vec::new()
             }
@@ -65,6 +67,7 @@ impl Exchange {
             (ExchangePhase::Waiting, ExchangeInput::WaitOver) => self.send(),
             (ExchangePhase::LoweringOutput(_), ExchangeInput::OutputLowered(true)) => self.discard_and_send(),
             (ExchangePhase::LoweringOutput(facts), ExchangeInput::OutputLowered(false)) => {
+                // Counted before the outcome is known, so that a shortening that fails is not tried without end.
                 self.request.length_retries += 1;
                 self.request.may_suspect = false;
                 self.phase = ExchangePhase::Shortening(facts);
@@ -73,6 +76,7 @@ impl Exchange {
             (ExchangePhase::Shortening(facts), ExchangeInput::Shortened(outcome)) => {
                 self.after_shortening(facts, outcome)
             }
+            // A refusal has cost nothing, so there is no response to account for.
             (ExchangePhase::OmittingPart(_), ExchangeInput::PartOmitted(true)) => self.send(),
             (ExchangePhase::OmittingPart(facts), ExchangeInput::PartOmitted(false)) => self.relay(facts),
             (ExchangePhase::Relaying, ExchangeInput::Relayed(outcome)) => self.after_relay(outcome),
@@ -183,6 +187,7 @@ impl Exchange {
 
     /// Gives an upstream up, and asks the next one if it may do better.
     fn fail_at_upstream(&mut self, failure: UpstreamFailure) -> Vec<ExchangeEffect> {
+        // The failure of the translated request would hide what the upstream said to the client's own.
         if self.is_wire_fallback {
             self.phase = ExchangePhase::Ended;
             return vec![ExchangeEffect::NoteReachable(true), ExchangeEffect::DeliverFirst];

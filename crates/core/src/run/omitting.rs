@@ -176,6 +176,7 @@ impl<'a> RefusedPartSearch<'a> {
 
     /// Returns the results, pictures and files that no answer of the model has followed, and that are not left out yet.
     fn unanswered(&self) -> OmissionCandidates {
+        // What an answer has followed was accepted, at least once.
         let newest_answer = |entry: &LogEntry| entry.message.role == Role::Assistant;
         let since = self.shown_entries().filter(|entry| newest_answer(entry)).last().map(|entry| entry.seq);
         let is_new = |entry: &&LogEntry| since.is_none_or(|since| entry.seq > since);

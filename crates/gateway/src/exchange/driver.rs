@@ -174,6 +174,7 @@ impl ExchangeDriver {
             }
             self.totals.try_elsewhere();
         }
+        // The tools of the last upstream's request may have another form, and its response is of no use any more.
         (self.upstream, self.adapted, self.relayed) = (upstream, None, None);
         let prepared = self.prepare().await;
         self.prepared(prepared)
@@ -216,6 +217,7 @@ impl ExchangeDriver {
             }
         };
         self.adapted = Some(Arc::clone(&adapted));
+        // Read before the attempt, whose answer may change what is known of the upstream's wires.
         let is_sure = target.speaks(self.request.wire.dialect()) == DialectSupport::Yes;
         let mut attempt = UpstreamAttempt::find(adapted, target, Arc::clone(&self.totals)).await;
         self.may_lack_path = !is_sure && !attempt.request.needs_translation();
@@ -299,9 +301,11 @@ impl ExchangeDriver {
     }
 
     fn discard_response(&mut self) -> Result<EffectOutcome, GatewayError> {
+        // The client pays for an answer that it does not get, so the totals must show it.
         if let Some(received) = self.received.take() {
             self.attempt.as_ref().ok_or_else(incomplete)?.bill_unused(&received, &self.outbound);
         }
+        // Only now: the discarded response belongs to the longer request.
         if let Some(shorter) = self.shorter.take() {
             self.outbound = shorter;
         }
@@ -325,6 +329,7 @@ impl ExchangeDriver {
     /// Takes the response for the client. A stream is ready with its first bytes.
     async fn relay(&mut self) -> Result<RelayOutcome, GatewayError> {
         let received = self.received.take().ok_or_else(incomplete)?;
+        // The flow of a stream owns its attempt, because the stream is polled after the driver is gone.
         let attempt = self.attempt.take().ok_or_else(incomplete)?;
         let outbound = std::mem::take(&mut self.outbound);
         let is_whole = !received.is_stream();

@@ -93,6 +93,7 @@ impl AnswerFlow {
                 "a stopped answer goes on"
             );
         }
+        // A later end must not be explained by a break that was overcome.
         self.broke_by = None;
         self.is_between = false;
         let has_new_tail = prepared.tail != self.outbound_request.tail;
@@ -214,6 +215,7 @@ async fn continue_answer(
 impl AbandonedStream {
     /// Returns the request for the rest with more room; `None` if there is none to make.
     async fn make_room(&self, refusals: u32) -> Option<OutboundRequest> {
+        // A refusal repeats the request before the stop, whose count is stored already.
         if let Some(tokens) = self.reported_input.filter(|_| refusals == 0) {
             self.attempt.memo().count_left(&self.prepared, tokens).await;
         }
@@ -254,6 +256,7 @@ impl AbandonedStream {
             }
             Err(fault) => fault,
         };
+        // Asked first: at the client's limit a failed request for more is no failure.
         if self.attempt.request.left_output(self.written_tokens).is_err() {
             return ContinuationOutcome::LimitReached;
         }
