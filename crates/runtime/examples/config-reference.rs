@@ -33,7 +33,10 @@ When `adaptive` acts depends on prices, if `models.NAME.prices` declares them fo
 are known (`longhaul models` shows them): an edit makes every later call cheaper and has the provider read the conversation \
 anew once. It waits until that pays, and acts earlier when the provider's cache has run out anyway. Without prices it acts when the window is full, or where `trigger` says.
 
-`summarizeWith` and `context.pruningAgent` name another model of the same server, which gets the same key (the second also \
+`summarizeWith` may be a map with the keys of `model`, for a model with a provider, a server and a key of its own: \
+`summarizeWith: { provider: anthropic, name: claude-haiku-4-5, api_key_env: ANTHROPIC_API_KEY }`. `name` is required, \
+and `provider` or `base_url`. As a name, `summarizeWith` and `context.pruningAgent` mean another model of the same \
+server, which gets the same key (the second also \
 an [agent](#more-agents), whose model then prunes); its window is `models.NAME.window`, or what the server says, or 32,000 tokens. The session's own model can often be asked for a summary at \
 the end of the request that the provider has in its cache; another model is sent what goes as text.
 ";
