@@ -23,7 +23,7 @@ pub(crate) struct ModelFacts {
     said: Limits,
     /// The window named by an earlier overflow error, in tokens.
     learned: Option<u64>,
-    /// What sessions have learned within the last day, besides the window.
+    /// The facts that sessions have learned within the last day, besides the window.
     learned_abilities: LearnedAbilities,
     known: Limits,
     declared_prices: Option<ListPrices>,

@@ -295,7 +295,7 @@ impl<'a> LineBlock<'a> {
         match self.kind {
             LineKind::Text => self.lines.is_empty(),
             LineKind::Binary => kind == LineKind::Binary || line.len() < 8,
-            // The offsets of one dump grow, and a dump of another file begins anew.
+            // The offsets of one dump grow, and a dump of another file begins at 0.
             LineKind::Dump => kind == LineKind::Dump && (self.lines.is_empty() || self.goes_on_with(line)),
             own => kind == own,
         }

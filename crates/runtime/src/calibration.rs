@@ -22,7 +22,7 @@ const WORTH_WRITING: f64 = 0.01;
 const WORTH_WRITING_TOKENS: u64 = 16;
 
 /// The time for which abilities that a model or server lacks are remembered, in milliseconds. Servers are restarted
-/// with other options, so every session after a day finds out anew.
+/// with other options, so a later session asks once more.
 const ABILITIES_FORGOTTEN_MS: Millis = 24 * 3_600_000;
 
 /// The limits on pictures as stated by a model's errors.

@@ -41,14 +41,14 @@ const PASSAGE: usize = 240;
 #[schema(as = Found)]
 pub(crate) struct SearchResponse {
     pub(crate) hits: Vec<SearchHit>,
-    /// Whether nothing was left out.
+    /// `true` if nothing was left out.
     pub(crate) complete: bool,
-    /// What was left out; empty if the answer is complete.
+    /// The gaps of the search; empty if the answer is complete.
     #[schema(value_type = Vec<SearchGap>)]
     pub(crate) incomplete_reasons: BTreeSet<SearchGap>,
 }
 
-/// What a search left out.
+/// A part of the sessions that a search left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum SearchGap {
@@ -86,7 +86,7 @@ pub(crate) struct SearchHit {
     text: String,
 }
 
-/// What a query may still read, for all sessions together: it takes bounded time however many there are.
+/// The amount that a query may still read, for all sessions together. It bounds the time of a query.
 struct SearchBudget {
     events: usize,
     blob_bytes: u64,

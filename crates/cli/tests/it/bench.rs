@@ -37,7 +37,7 @@ impl Bench {
         self.folder.path().join("data")
     }
 
-    /// Whether a file of the data folder has this word: a reader is not shown what an answer has so far.
+    /// Returns whether a file of the data folder has this word. Readers are not shown the beginning of an answer.
     pub(crate) fn has_stored(&self, word: &str) -> bool {
         let files = std::fs::read_dir(self.data()).into_iter().flatten().flatten();
         let mut contents = files.filter_map(|file| std::fs::read(file.path()).ok());

@@ -23,7 +23,7 @@ pub(crate) enum Say {
     Think(&'static str, &'static str),
     /// Text, streamed a word every 30 ms.
     Slow(&'static str),
-    /// The same, but the last word comes only after [`Fake::go_on`].
+    /// A text in pieces, whose last word comes only after [`Fake::go_on`].
     Held(&'static str),
     /// A word again and again every 30 ms, until [`Fake::go_on`].
     Flowing(&'static str),

@@ -1,4 +1,4 @@
-//! What an exchange wants to be done.
+//! The effects of an exchange: the work that the gateway has to do.
 
 /// An effect of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

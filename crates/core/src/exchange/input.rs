@@ -1,4 +1,4 @@
-//! What happens to an exchange from outside.
+//! The inputs of an exchange: outcomes of its effects, and events of the upstream's stream.
 
 /// An input of an exchange: the outcome of an effect, or something that the upstream did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

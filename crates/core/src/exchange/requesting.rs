@@ -6,7 +6,7 @@ use super::{
 };
 use crate::attempt::{BrokenAnswer, BrokenAnswerAction, MAX_LENGTH_RETRIES};
 
-/// What the attempts at one upstream have shown so far.
+/// The findings of the attempts at one upstream so far.
 #[derive(Clone, Debug)]
 pub(super) struct RequestState {
     /// The number of times that the request was made shorter.

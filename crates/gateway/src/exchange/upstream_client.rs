@@ -192,7 +192,7 @@ async fn check_missing_path(response: reqwest::Response) -> Result<(reqwest::Res
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     // Web servers with one page for all paths answer with status 200.
     let is_page = kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"));
-    // StatusCode::METHOD_NOT_ALLOWED) { | A static web server answers a POST to an unknown path with 405.
+    // A static web server answers a POST to an unknown path with 405.
     if matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {
         return Ok((response, true));
     }

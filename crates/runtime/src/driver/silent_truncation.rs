@@ -68,7 +68,7 @@ impl TruncationDetector {
         let is_caught_often = self.suspicions >= MAX_SUSPICIONS;
         let was_in_vain = std::mem::replace(&mut self.was_suspected, true);
         if was_in_vain {
-            // Every later session would ask again in vain before it knew.
+            // Without the note every later session would send one request that is refused.
             agent.calibrations.learn_missing(&agent.provider.origin(), MissingAbility::WholeCounts, now_ms());
         }
         if was_in_vain || is_caught_often {

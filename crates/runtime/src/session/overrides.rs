@@ -313,7 +313,7 @@ impl RuntimeInner {
     ) -> Result<Vec<(Millis, EventBody)>, SessionError> {
         let now = now_ms();
         let named = self.agents.named(agent)?;
-        // A path that is not Unicode has no form in the log, so nobody is warned about it.
+        // A path that is not Unicode has no form in the log, so such a session gets no warning.
         let folder = named.workspace.root().to_str().map(str::to_owned);
         let begun = EventBody::SessionStarted { title, forked_from: None, imported_from: None, folder };
         let mut events = vec![(now, begun)];

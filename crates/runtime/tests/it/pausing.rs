@@ -50,7 +50,7 @@ async fn world(prefill: bool) -> World {
     world_of(prefill, None).await
 }
 
-/// The same with an error for every request that ends with the model's own words.
+/// Starts a server that refuses every request that ends with the model's own words.
 async fn world_of(prefill: bool, refusal: Option<ProviderError>) -> World {
     let (folder, tale) = (TemporaryFolder::new().unwrap(), tale());
     let model = ScriptedProvider::new(ModelScript::closure(move |request: &ModelRequest, _| {

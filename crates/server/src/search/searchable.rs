@@ -130,7 +130,7 @@ impl<'a> MessageTexts<'a> {
 /// Returns a call as a person reads it: the tool and a line for each argument.
 fn call_text(call: &ToolCall) -> String {
     let mut text = call.name.clone();
-    // JSON escapes quotation marks and line ends, which nobody types into a search.
+    // JSON escapes quotation marks and line ends, and people do not type the escapes into a search.
     match serde_json::from_str::<Value>(&call.arguments) {
         Ok(arguments) => add_values(&arguments, &mut text),
         Err(_) => {

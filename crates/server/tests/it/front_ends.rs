@@ -56,7 +56,7 @@ async fn begin(answer: &mut Response, kind: &str) -> String {
     }
 }
 
-/// What a stream has brought; the last line of the AI SDK's is no JSON.
+/// Returns the events of a stream. The last line of the AI SDK's is no JSON.
 fn frames(text: &str) -> Vec<Value> {
     let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
     data.map(|data| serde_json::from_str(data).unwrap_or_else(|_| json!({ "type": data }))).collect()

@@ -7,7 +7,7 @@ use crate::raw_json::{elements, field, fields, place, string, with_field};
 /// The schema of a function without arguments, as in translated requests.
 const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 
-/// The same schema for a function in strict mode, which demands the two other keywords.
+/// The empty schema for a function in strict mode, which demands the two other keywords.
 const NO_STRICT_PARAMETERS: &str =
     r#"{"type":"object","properties":{},"required":[],"additionalProperties":false}"#;
 

@@ -194,7 +194,7 @@ async fn continue_answer(
             }
             ExchangeEffect::NoteRefusal => {
                 left.attempt.totals().refused();
-                // A smaller request is made anew from the request before the stop.
+                // A smaller request is made from the request before the stop, not from the refused one.
                 prepared = left.prepared.clone().with_more_input(left.new_tokens);
                 continue;
             }

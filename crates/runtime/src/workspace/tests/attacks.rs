@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// How long the folder is swapped at least.
+/// The least time for which the folder is swapped.
 const WHILE: Duration = Duration::from_millis(1_500);
 
 /// Fewer attempts say nothing. A busy machine needs more time for them.
