@@ -26,7 +26,7 @@ pub fn utc_moment(at: Millis, now: Millis) -> String {
 ///
 /// The formula is Howard Hinnant's `civil_from_days` (<https://howardhinnant.github.io/date_algorithms.html>), for days
 /// from 1970 on.
-fn civil_date(days: u64) -> (u64, u64, u64) {
+pub fn civil_date(days: u64) -> (u64, u64, u64) {
     // Years begin in March here, so that the leap day is a year's last day. Day 0 is 0000-03-01.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

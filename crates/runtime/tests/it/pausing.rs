@@ -50,7 +50,7 @@ async fn world(prefill: bool) -> World {
     world_of(prefill, None).await
 }
 
-/// Starts a server that refuses every request that ends with the model's own words.
+/// Creates a world whose model answers requests that end with its own words with `refusal`, if there is one.
 async fn world_of(prefill: bool, refusal: Option<ProviderError>) -> World {
     let (folder, tale) = (TemporaryFolder::new().unwrap(), tale());
     let model = ScriptedProvider::new(ModelScript::closure(move |request: &ModelRequest, _| {
