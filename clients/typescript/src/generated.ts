@@ -1178,10 +1178,10 @@ export interface components {
         };
         /** @description What was found, and whether everything was looked through. */
         Found: {
-            /** @description Whether nothing was left out. */
+            /** @description `true` if nothing was left out. */
             complete: boolean;
             hits: components["schemas"]["Hit"][];
-            /** @description What was left out; empty if the answer is complete. */
+            /** @description The gaps of the search; empty if the answer is complete. */
             incompleteReasons: components["schemas"]["SearchGap"][];
         };
         GivenBlob: string | components["schemas"]["BlobRef"];
@@ -1920,7 +1920,7 @@ export interface components {
             sessionId: string;
         };
         /**
-         * @description What a search left out.
+         * @description A part of the sessions that a search left out.
          * @enum {string}
          */
         SearchGap: "more-hits" | "too-many-sessions" | "too-many-events" | "too-much-content" | "damage";
