@@ -9,7 +9,7 @@ use longhaul_providers::{ModelEvent, ProviderError};
 use longhaul_wire::{AnswerTooLarge, MAX_TOOL_CALLS};
 use serde_json::{Value, json};
 
-use crate::fake::answer;
+use crate::answers::answer;
 use crate::unreadable::against;
 use crate::wire::{Outcome, finished};
 

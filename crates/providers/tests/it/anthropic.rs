@@ -4,6 +4,7 @@ mod hazards;
 mod recorded;
 mod requests;
 
+use longhaul_testkit::{ReceivedRequest, ScriptedUpstream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use longhaul_wire::overflow::{AnsweredRequestTokens, SuspectedOverflow, suspect}
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::fake::{Asked, End, Fake, answer, stream, whole_then_silence};
+use crate::answers::{End, answer, stream, whole_then_silence};
 use crate::wire::{Outcome, call, finished, patient};
 
 const KEY: &str = "sk-ant-very-secret-0123456789";
@@ -37,7 +38,7 @@ const END: &str = "event: message_delta\ndata: {\"type\":\"message_delta\",\"del
 const STOP: &str = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
 const HELLO: &[&str] = &[START, OPEN, HEL, LO, END, STOP];
 
-fn config(fake: &Fake) -> AnthropicConfig {
+fn config(fake: &ScriptedUpstream) -> AnthropicConfig {
     let mut config = AnthropicConfig::new(fake.url("/v1"), "m");
     config.endpoint.api_key = Some(Secret::new(KEY));
     config.endpoint.timeouts = patient();
@@ -65,9 +66,9 @@ fn result(call_id: &str, status: ToolStatus, content: Vec<Part>) -> Message {
 
 async fn against<F>(reply: F) -> Outcome
 where
-    F: Fn(&Asked) -> Response<Body> + Clone + Send + Sync + 'static,
+    F: Fn(&ReceivedRequest) -> Response<Body> + Clone + Send + Sync + 'static,
 {
-    let fake = Fake::start(reply).await;
+    let fake = ScriptedUpstream::start(reply).await;
     call(&AnthropicProvider::new(config(&fake)).unwrap(), request()).await
 }
 
@@ -80,15 +81,15 @@ async fn refused(status: u16, body: &'static str) -> ProviderError {
 /// A stream open until the client goes, and the signal of the client's disconnect.
 fn open_stream(
     pieces: &'static [&'static str],
-) -> (impl Fn(&Asked) -> Response<Body> + Clone, oneshot::Receiver<()>) {
+) -> (impl Fn(&ReceivedRequest) -> Response<Body> + Clone, oneshot::Receiver<()>) {
     let (hold, gone) = oneshot::channel();
     let hold = Arc::new(Mutex::new(Some(hold)));
-    (move |_: &Asked| whole_then_silence(pieces, hold.lock().unwrap().take().unwrap()), gone)
+    (move |_: &ReceivedRequest| whole_then_silence(pieces, hold.lock().unwrap().take().unwrap()), gone)
 }
 
 #[tokio::test]
 async fn an_answer_streams_and_the_headers_are_those_of_the_api() {
-    let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
+    let fake = ScriptedUpstream::start(|_| stream(HELLO, End::Whole)).await;
     let mut config = config(&fake);
     config.betas = vec!["one-2026-01-01".into(), "two-2026-01-01".into()];
     config.endpoint.headers = vec![("x-title".to_owned(), "longhaul".into())];
@@ -99,7 +100,7 @@ async fn an_answer_streams_and_the_headers_are_those_of_the_api() {
     let answer = finished((events, None));
     assert_eq!((answer.parts, answer.finish), (vec![Part::text("Hello")], ModelStopReason::Stop));
     assert!(answer.envelope.unwrap().as_str().contains(r#""stop_reason":"end_turn""#));
-    let asked = &fake.asked()[0];
+    let asked = &fake.received()[0];
     assert_eq!(asked.path, "/v1/messages");
     let header = |name: &str| asked.headers.get(name).map(|value| value.to_str().unwrap());
     assert_eq!((header("x-api-key"), header("anthropic-version")), (Some(KEY), Some(VERSION)));
@@ -110,7 +111,7 @@ async fn an_answer_streams_and_the_headers_are_those_of_the_api() {
 
 #[tokio::test]
 async fn a_bearer_token_and_another_version_come_by_headers() {
-    let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
+    let fake = ScriptedUpstream::start(|_| stream(HELLO, End::Whole)).await;
     let mut config = config(&fake);
     config.endpoint.api_key = None;
     config.endpoint.headers = vec![
@@ -119,7 +120,7 @@ async fn a_bearer_token_and_another_version_come_by_headers() {
         ("Anthropic-Version".to_owned(), "2026-10-21".into()),
     ];
     finished(call(&AnthropicProvider::new(config).unwrap(), request()).await);
-    let headers = &fake.asked()[0].headers;
+    let headers = &fake.received()[0].headers;
     assert_eq!(headers["authorization"], "Bearer token-0123456789");
     assert_eq!(headers["anthropic-version"], "2026-10-21");
     assert_eq!(headers.get_all("anthropic-version").iter().count(), 1);
@@ -189,7 +190,7 @@ async fn a_full_window_looks_like_a_short_answer_and_the_envelope_tells() {
 #[tokio::test]
 async fn dropping_the_stream_closes_the_connection() {
     let (reply, gone) = open_stream(&[START, OPEN, HEL]);
-    let fake = Fake::start(reply).await;
+    let fake = ScriptedUpstream::start(reply).await;
     let provider = AnthropicProvider::new(config(&fake)).unwrap();
     let mut events = provider.call(request()).await.unwrap();
     assert!(matches!(events.next().await, Some(Ok(ModelEvent::Usage(_)))));
@@ -202,7 +203,7 @@ async fn dropping_the_stream_closes_the_connection() {
 
 #[tokio::test]
 async fn limits_come_from_the_models_own_description() {
-    let fake = Fake::start(|asked| match asked.path.as_str() {
+    let fake = ScriptedUpstream::start(|asked| match asked.path.as_str() {
         "/v1/models/m" => answer(200, "application/json", r#"{"type":"model","id":"m","max_input_tokens":1000000,"max_tokens":64000,"capabilities":{"image_input":{"supported":true},"pdf_input":{"supported":false}}}"#),
         _ => answer(404, "application/json", "{}"),
     })
@@ -222,12 +223,13 @@ async fn limits_come_from_the_models_own_description() {
         ..usual()
     };
     assert_eq!(limits, described);
-    assert_eq!(fake.asked()[0].headers["x-api-key"], KEY);
+    assert_eq!(fake.received()[0].headers["x-api-key"], KEY);
     let mut declared = config(&fake);
     declared.endpoint.declared.window = Some(1000);
     let limits = AnthropicProvider::new(declared).unwrap().limits().await;
     assert_eq!((limits.window, limits.source), (Some(1000), LimitSource::Declared));
-    let silent = Fake::start(|_| answer(200, "application/json", r#"{"type":"model","id":"m"}"#)).await;
+    let silent =
+        ScriptedUpstream::start(|_| answer(200, "application/json", r#"{"type":"model","id":"m"}"#)).await;
     assert_eq!(
         AnthropicProvider::new(config(&silent)).unwrap().limits().await,
         usual(),
@@ -237,19 +239,19 @@ async fn limits_come_from_the_models_own_description() {
 
 #[tokio::test]
 async fn a_name_with_a_slash_is_one_segment() {
-    let fake = Fake::start(|_| answer(404, "application/json", "{}")).await;
+    let fake = ScriptedUpstream::start(|_| answer(404, "application/json", "{}")).await;
     let mut config = config(&fake);
     // Routers put the maker before the model's name.
     config.endpoint.model = "anthropic/claude".into();
     AnthropicProvider::new(config).unwrap().limits().await;
-    assert_eq!(fake.asked()[0].path, "/v1/models/anthropic%2Fclaude");
+    assert_eq!(fake.received()[0].path, "/v1/models/anthropic%2Fclaude");
 }
 
 const BOUND: &str = r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\"."}}"#;
 
 #[tokio::test]
 async fn a_refusal_of_stale_reasoning_is_learned_from() {
-    let fake = Fake::start(|asked| {
+    let fake = ScriptedUpstream::start(|asked| {
         let dropping = String::from_utf8_lossy(&asked.body).contains("drop_block");
         if dropping { stream(HELLO, End::Whole) } else { answer(400, "application/json", BOUND) }
     })
@@ -266,7 +268,7 @@ async fn a_refusal_of_stale_reasoning_is_learned_from() {
     );
     let sent = provider.render(&request()).unwrap();
     finished(call(&provider.clone(), request()).await);
-    let asked = fake.asked();
+    let asked = fake.received();
     assert_eq!(asked[1].body, sent);
     let body: Value = serde_json::from_slice(&sent).unwrap();
     let dropping = json!({"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}});
@@ -275,7 +277,7 @@ async fn a_refusal_of_stale_reasoning_is_learned_from() {
     assert_eq!(asked[1].headers["anthropic-beta"], "one-2026-01-01,thinking-binding-controls-2026-08-01");
 
     // A server that refuses even the second request must not cause an endless loop.
-    let stubborn = Fake::start(|_| answer(400, "application/json", BOUND)).await;
+    let stubborn = ScriptedUpstream::start(|_| answer(400, "application/json", BOUND)).await;
     let provider = AnthropicProvider::new(self::config(&stubborn)).unwrap();
     let first = call(&provider, request()).await.1.unwrap();
     let second = call(&provider, request()).await.1.unwrap();
@@ -284,7 +286,7 @@ async fn a_refusal_of_stale_reasoning_is_learned_from() {
 
 #[tokio::test]
 async fn keys_never_show_and_names_of_features_do() {
-    let fake = Fake::start(|asked| {
+    let fake = ScriptedUpstream::start(|asked| {
         let beta = asked.headers["anthropic-beta"].to_str().unwrap();
         let key = asked.headers["x-api-key"].to_str().unwrap();
         let message = format!("wrong key {key}; Unexpected value `{beta}` for the `anthropic-beta` header");

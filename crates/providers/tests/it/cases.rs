@@ -1,5 +1,6 @@
 //! Answers that went wrong for people who run agents, in `../shared/cases`.
 
+use longhaul_testkit::ScriptedUpstream;
 use std::path::Path;
 
 use longhaul_core::error::ErrorCode;
@@ -7,7 +8,7 @@ use longhaul_core::message::Part;
 use longhaul_providers::ModelEvent;
 use longhaul_providers::openai_chat::{OpenAiChatConfig, OpenAiChatProvider};
 
-use crate::fake::{Fake, answer};
+use crate::answers::answer;
 use crate::wire::{self, Outcome, finished, hi, patient};
 
 /// The outcome of a call whose answer is a file; `None` if the folder is absent and not required.
@@ -19,7 +20,7 @@ async fn outcome(file: &str) -> Option<Outcome> {
         return None;
     }
     let stream = std::fs::read(folder.join(file)).unwrap();
-    let fake = Fake::start(move |_| answer(200, "text/event-stream", stream.clone())).await;
+    let fake = ScriptedUpstream::start(move |_| answer(200, "text/event-stream", stream.clone())).await;
     let mut config = OpenAiChatConfig::new(fake.url("/v1"), "m");
     config.endpoint.timeouts = patient();
     Some(wire::call(&OpenAiChatProvider::new(config).unwrap(), hi()).await)

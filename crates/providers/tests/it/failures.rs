@@ -1,5 +1,6 @@
 //! The errors of failed calls, over every wire: the refusing server, the reason, the request, the sent key.
 
+use longhaul_testkit::ScriptedUpstream;
 use std::net::TcpListener;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use longhaul_providers::connect::{Kind, connect};
 use longhaul_providers::http::Secret;
 use longhaul_providers::{ModelEndpoint, ModelEvent, ProviderError, SharedProvider};
 
-use crate::fake::{End, Fake, answer, stream};
+use crate::answers::{End, answer, stream};
 use crate::wire::{Outcome, call, finished, hi, patient};
 
 const KEY: &str = "sk-very-secret-0123456789";
@@ -23,7 +24,7 @@ fn client(kind: Kind, base: String, key: Option<&str>) -> SharedProvider {
     connect(kind, endpoint).unwrap()
 }
 
-async fn ask(kind: Kind, fake: &Fake, key: Option<&str>) -> Outcome {
+async fn ask(kind: Kind, fake: &ScriptedUpstream, key: Option<&str>) -> Outcome {
     call(client(kind, fake.url("/v1"), key).as_ref(), hi()).await
 }
 
@@ -34,7 +35,7 @@ async fn refused(
     reply: (u16, &'static str, [&'static str; 2]),
 ) -> ProviderError {
     let (status, body, [name, value]) = reply;
-    let fake = Fake::start(move |_| {
+    let fake = ScriptedUpstream::start(move |_| {
         let mut response: Response<Body> = answer(status, "application/json", body);
         response.headers_mut().insert(name, value.parse().unwrap());
         response
@@ -45,7 +46,7 @@ async fn refused(
 
 /// The outcome of a stream in the given pieces.
 async fn streamed(kind: Kind, pieces: &'static [&'static str]) -> Outcome {
-    let fake = Fake::start(move |_| stream(pieces, End::Whole)).await;
+    let fake = ScriptedUpstream::start(move |_| stream(pieces, End::Whole)).await;
     ask(kind, &fake, None).await
 }
 
@@ -300,7 +301,7 @@ async fn absurd_counts_are_bounded() {
         assert!((MOST..=3 * MOST).contains(&usage.output_tokens), "{kind:?}: {usage:?}");
         assert!(usage.reasoning_tokens <= MOST && usage.cache_read_tokens <= MOST, "{kind:?}: {usage:?}");
     }
-    let fake = Fake::start(|_| {
+    let fake = ScriptedUpstream::start(|_| {
         answer(200, "application/json", r#"{"input_tokens":18446744073709551615,"totalTokens":1e300}"#)
     })
     .await;

@@ -9,8 +9,9 @@ use longhaul_core::message::{ModelStopReason, Part};
 use longhaul_providers::gemini::{API, GeminiProvider};
 use longhaul_providers::http::Secret;
 use longhaul_providers::{FeatureSupport, LimitSource, ModelEndpoint, ModelEvent, Provider, ReasoningScope};
+use longhaul_testkit::{ReceivedRequest, ScriptedUpstream};
 
-use crate::fake::{Asked, End, Fake, answer, stream};
+use crate::answers::{End, answer, stream};
 use crate::wire::{Outcome, call, finished, hi as request, patient};
 
 const KEY: &str = "AIza-very-secret-0123456789";
@@ -21,7 +22,7 @@ const HELLO: &[&str] = &[
     "data: {\"usageMetadata\":{\"promptTokenCount\":9,\"candidatesTokenCount\":2,\"thoughtsTokenCount\":5},\"responseId\":\"r\"}\r\n\r\n",
 ];
 
-fn endpoint(fake: &Fake) -> ModelEndpoint {
+fn endpoint(fake: &ScriptedUpstream) -> ModelEndpoint {
     let mut endpoint = ModelEndpoint::new("gemini", fake.url("/v1beta"), "gemini-2.5-flash");
     endpoint.api_key = Some(Secret::new(KEY));
     endpoint.timeouts = patient();
@@ -30,9 +31,9 @@ fn endpoint(fake: &Fake) -> ModelEndpoint {
 
 async fn against<F>(reply: F) -> Outcome
 where
-    F: Fn(&Asked) -> Response<Body> + Clone + Send + Sync + 'static,
+    F: Fn(&ReceivedRequest) -> Response<Body> + Clone + Send + Sync + 'static,
 {
-    let fake = Fake::start(reply).await;
+    let fake = ScriptedUpstream::start(reply).await;
     call(&GeminiProvider::new(endpoint(&fake)).unwrap(), request()).await
 }
 
@@ -57,7 +58,7 @@ async fn the_key_shows_in_no_error() {
     let leak = format!(
         r#"{{"error":{{"code":400,"message":"API key {KEY} not valid","status":"INVALID_ARGUMENT","details":[{{"reason":"API_KEY_INVALID"}}]}}}}"#
     );
-    let fake = Fake::start(move |_| answer(400, "application/json", leak.clone())).await;
+    let fake = ScriptedUpstream::start(move |_| answer(400, "application/json", leak.clone())).await;
     let provider = GeminiProvider::new(endpoint(&fake)).unwrap();
     let (_, error) = call(&provider, request()).await;
     let error = error.unwrap();
@@ -85,7 +86,7 @@ async fn answers_that_are_not_events_are_taken() {
 
 #[tokio::test]
 async fn limits_come_from_the_model_itself() {
-    let fake = Fake::start(|asked| match asked.path.as_str() {
+    let fake = ScriptedUpstream::start(|asked| match asked.path.as_str() {
         "/v1beta/models/gemini-2.5-flash" => answer(200, "application/json", r#"{"name":"models/gemini-2.5-flash","inputTokenLimit":1048576,"outputTokenLimit":65536,"thinking":true}"#),
         _ => answer(404, "application/json", "{}"),
     })
@@ -95,7 +96,7 @@ async fn limits_come_from_the_model_itself() {
     assert_eq!((limits.window, limits.source), (Some(1_048_576), LimitSource::Server));
     assert_eq!((limits.max_output, limits.reasoning), (Some(65_536), Some(ReasoningScope::Turn)));
     assert_eq!((limits.prefill, limits.images), (FeatureSupport::No, FeatureSupport::Unknown));
-    assert_eq!(fake.asked()[0].headers["x-goog-api-key"], KEY);
+    assert_eq!(fake.received()[0].headers["x-goog-api-key"], KEY);
     endpoint.declared.window = Some(50_000);
     let declared = GeminiProvider::new(endpoint.clone()).unwrap().limits().await;
     assert_eq!((declared.window, declared.source), (Some(50_000), LimitSource::Declared));

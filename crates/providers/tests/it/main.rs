@@ -3,10 +3,11 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is a test, its helpers too")]
 
 mod answer_size;
+mod answers;
 mod anthropic;
 mod cases;
 mod failures;
-mod fake;
+
 mod fixtures;
 mod gemini;
 mod gemini_recorded;

@@ -5,8 +5,9 @@ use axum::http::Response;
 use longhaul_core::error::ErrorCode;
 use longhaul_providers::connect::{Kind, connect};
 use longhaul_providers::{ModelEndpoint, ModelEvent, SharedProvider};
+use longhaul_testkit::{ReceivedRequest, ScriptedUpstream};
 
-use crate::fake::{Asked, Fake, answer};
+use crate::answers::answer;
 use crate::wire::{call, finished, hi, patient};
 
 /// The wires whose paths begin with `/v1` at their makers.
@@ -50,7 +51,7 @@ fn whole(kind: Kind) -> &'static str {
     }
 }
 
-fn posts(asked: &[Asked]) -> Vec<String> {
+fn posts(asked: &[ReceivedRequest]) -> Vec<String> {
     asked.iter().filter(|asked| !asked.body.is_empty()).map(|asked| asked.path.clone()).collect()
 }
 
@@ -58,7 +59,7 @@ fn posts(asked: &[Asked]) -> Vec<String> {
 async fn an_api_below_its_version_is_found_and_kept_to() {
     for kind in VERSIONED {
         for number in 0..elsewhere().len() {
-            let fake = Fake::start(move |asked| {
+            let fake = ScriptedUpstream::start(move |asked| {
                 match asked.path.starts_with(&format!("/proxy/{}/", version(kind))) {
                     true => answer(200, "application/json", whole(kind)),
                     false => elsewhere().into_iter().nth(number).unwrap(),
@@ -70,7 +71,7 @@ async fn an_api_below_its_version_is_found_and_kept_to() {
                 let answer = finished(call(provider.as_ref(), hi()).await);
                 assert_eq!(answer.parts[0].as_text(), Some("here"), "{kind:?}");
             }
-            let paths = posts(&fake.asked());
+            let paths = posts(&fake.received());
             assert_eq!(paths.len(), 3, "{kind:?}: {paths:?}");
             assert!(
                 !paths[0].contains("/v1") && paths[1..].iter().all(|path| path.contains("/v1")),
@@ -96,7 +97,7 @@ async fn the_path_of_an_operation_in_the_base_url_is_left_out() {
             whole(kind)
         };
         for path in pasted {
-            let fake = Fake::start(move |asked| match asked.path.as_str() {
+            let fake = ScriptedUpstream::start(move |asked| match asked.path.as_str() {
                 "/v1/responses"
                 | "/v1/chat/completions"
                 | "/v1/messages"
@@ -113,7 +114,7 @@ async fn the_path_of_an_operation_in_the_base_url_is_left_out() {
 
 #[tokio::test]
 async fn a_model_that_is_missing_below_the_version_is_the_error() {
-    let fake = Fake::start(|asked| match asked.path.starts_with("/v1beta/") {
+    let fake = ScriptedUpstream::start(|asked| match asked.path.starts_with("/v1beta/") {
         true => answer(
             404,
             "application/json",
@@ -129,7 +130,7 @@ async fn a_model_that_is_missing_below_the_version_is_the_error() {
 
 #[tokio::test]
 async fn a_refusal_below_the_version_is_the_answer() {
-    let fake = Fake::start(|asked| match asked.path.starts_with("/v1/") {
+    let fake = ScriptedUpstream::start(|asked| match asked.path.starts_with("/v1/") {
         true => answer(401, "application/json", r#"{"error":{"message":"no key"}}"#),
         false => answer(404, "text/plain", "404 page not found"),
     })
@@ -142,16 +143,16 @@ async fn a_refusal_below_the_version_is_the_answer() {
 async fn an_api_that_is_nowhere_is_said_to_have_been_looked_for() {
     for kind in VERSIONED {
         for number in 0..elsewhere().len() {
-            let fake = Fake::start(move |_| elsewhere().into_iter().nth(number).unwrap()).await;
+            let fake = ScriptedUpstream::start(move |_| elsewhere().into_iter().nth(number).unwrap()).await;
             let (_, error) = call(client(kind, fake.url("")).as_ref(), hi()).await;
             let error = error.unwrap();
             let tried = format!("{} was tried too", fake.url(&format!("/{}", version(kind))));
             assert!(!error.retryable && error.message.contains(&tried), "{kind:?}: {error:?}");
             // A base URL with its version is asked there and nowhere else.
-            let fake = Fake::start(move |_| elsewhere().into_iter().nth(number).unwrap()).await;
+            let fake = ScriptedUpstream::start(move |_| elsewhere().into_iter().nth(number).unwrap()).await;
             let (_, error) = call(client(kind, fake.url("/v1")).as_ref(), hi()).await;
             assert!(!error.unwrap().message.contains("tried"), "{kind:?}");
-            assert_eq!(posts(&fake.asked()).len(), 1, "{kind:?}");
+            assert_eq!(posts(&fake.received()).len(), 1, "{kind:?}");
         }
     }
 }
@@ -160,7 +161,7 @@ async fn an_api_that_is_nowhere_is_said_to_have_been_looked_for() {
 async fn a_web_page_in_place_of_an_answer_is_no_outage() {
     for kind in Kind::ALL {
         for page in [PAGE.to_owned(), format!("\u{feff}\n {PAGE}"), PAGE.to_lowercase()] {
-            let fake = Fake::start(move |_| answer(200, "text/event-stream", page.clone())).await;
+            let fake = ScriptedUpstream::start(move |_| answer(200, "text/event-stream", page.clone())).await;
             let (events, error) = call(client(kind, fake.url("/v1")).as_ref(), hi()).await;
             let error = error.unwrap();
             assert_eq!(events, Vec::<ModelEvent>::new());
@@ -196,14 +197,14 @@ async fn an_error_of_the_choice_is_the_error_it_is() {
         let stream = format!(
             "{begun}\n\ndata: {{\"choices\":[{end}],\"usage\":{{\"prompt_tokens\":7,\"completion_tokens\":2}}}}\n\ndata: [DONE]\n\n"
         );
-        let fake = Fake::start(move |_| answer(200, "text/event-stream", stream.clone())).await;
+        let fake = ScriptedUpstream::start(move |_| answer(200, "text/event-stream", stream.clone())).await;
         let (events, error) = call(client(Kind::OpenAiCompatible, fake.url("/v1")).as_ref(), hi()).await;
         let error = error.unwrap();
         assert_eq!((error.code, error.message.as_str()), (code, "Overloaded XYZ"), "{end}");
         assert_eq!(error.usage.map(|usage| usage.input_tokens), Some(7), "{end}");
         assert_eq!(events[0], ModelEvent::Text("Half of an ans".to_owned()), "{end}");
         let whole = format!("{{\"choices\":[{end}]}}");
-        let fake = Fake::start(move |_| answer(200, "application/json", whole.clone())).await;
+        let fake = ScriptedUpstream::start(move |_| answer(200, "application/json", whole.clone())).await;
         let (_, error) = call(client(Kind::OpenAiCompatible, fake.url("/v1")).as_ref(), hi()).await;
         assert_eq!(error.unwrap().message, "Overloaded XYZ", "{end}, not streamed");
     }
@@ -211,7 +212,7 @@ async fn an_error_of_the_choice_is_the_error_it_is() {
         let end = format!(
             "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"x\"}},\"finish_reason\":\"stop\",\"error\":{none}}}]}}\n\n"
         );
-        let fake = Fake::start(move |_| answer(200, "text/event-stream", end.clone())).await;
+        let fake = ScriptedUpstream::start(move |_| answer(200, "text/event-stream", end.clone())).await;
         finished(call(client(Kind::OpenAiCompatible, fake.url("/v1")).as_ref(), hi()).await);
     }
 }
@@ -224,7 +225,7 @@ async fn a_stream_of_only_its_closing_event_is_no_answer() {
             if kind == Kind::Ollama {
                 continue;
             }
-            let fake = Fake::start(move |_| answer(200, "text/event-stream", stream)).await;
+            let fake = ScriptedUpstream::start(move |_| answer(200, "text/event-stream", stream)).await;
             let (events, error) = call(client(kind, fake.url("/v1")).as_ref(), hi()).await;
             let error = error.unwrap_or_else(|| panic!("{kind:?} {events:?}"));
             assert_eq!((error.code, error.retryable), (ErrorCode::TruncatedStream, true), "{kind:?}");

@@ -1,5 +1,6 @@
 //! The Ollama client against real sockets.
 
+use longhaul_testkit::{ReceivedRequest, ScriptedUpstream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use longhaul_providers::{
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::fake::{Asked, End, Fake, answer, stream, whole_then_silence};
+use crate::answers::{End, answer, stream, whole_then_silence};
 use crate::wire::{Outcome, call, finished, hi as request, patient};
 
 const HELLO: &[&str] = &[
@@ -29,7 +30,7 @@ const HELLO: &[&str] = &[
     "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\",\"prompt_eval_count\":7,\"eval_count\":2}\n",
 ];
 
-fn endpoint(fake: &Fake) -> ModelEndpoint {
+fn endpoint(fake: &ScriptedUpstream) -> ModelEndpoint {
     let mut endpoint = ModelEndpoint::new("ollama", fake.url(""), "m");
     endpoint.timeouts = patient();
     endpoint
@@ -37,13 +38,13 @@ fn endpoint(fake: &Fake) -> ModelEndpoint {
 
 async fn against<F>(reply: F) -> Outcome
 where
-    F: Fn(&Asked) -> Response<Body> + Clone + Send + Sync + 'static,
+    F: Fn(&ReceivedRequest) -> Response<Body> + Clone + Send + Sync + 'static,
 {
-    let fake = Fake::start(reply).await;
+    let fake = ScriptedUpstream::start(reply).await;
     call(&OllamaProvider::new(endpoint(&fake)).unwrap(), request()).await
 }
 
-fn body(asked: &Asked) -> Value {
+fn body(asked: &ReceivedRequest) -> Value {
     serde_json::from_slice(&asked.body).unwrap()
 }
 
@@ -51,8 +52,10 @@ fn body(asked: &Asked) -> Value {
 async fn an_answer_streams_line_by_line() {
     let (hold, gone) = oneshot::channel();
     let hold = Arc::new(std::sync::Mutex::new(Some(hold)));
-    let fake =
-        Fake::start(move |_| stream(&HELLO[..2], End::Silence(hold.lock().unwrap().take().unwrap()))).await;
+    let fake = ScriptedUpstream::start(move |_| {
+        stream(&HELLO[..2], End::Silence(hold.lock().unwrap().take().unwrap()))
+    })
+    .await;
     let provider = OllamaProvider::new(endpoint(&fake)).unwrap();
     let mut events = provider.call(request()).await.unwrap();
     assert_eq!(events.next().await, Some(Ok(ModelEvent::Text("Hel".into()))), "before the answer has ended");
@@ -77,7 +80,7 @@ async fn the_closing_line_is_the_end() {
 
 #[tokio::test]
 async fn a_base_url_of_another_route_is_understood() {
-    let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
+    let fake = ScriptedUpstream::start(|_| stream(HELLO, End::Whole)).await;
     // Users copy the base URL of Ollama's compatible route, or the path of its own API.
     for path in ["", "/", "/v1", "/v1/", "/api"] {
         let mut endpoint = endpoint(&fake);
@@ -85,7 +88,7 @@ async fn a_base_url_of_another_route_is_understood() {
         endpoint.api_key = Some(Secret::new("key-0123456789"));
         finished(call(&OllamaProvider::new(endpoint).unwrap(), request()).await);
     }
-    for asked in fake.asked() {
+    for asked in fake.received() {
         assert_eq!(asked.path, "/api/chat");
         assert_eq!(asked.headers["authorization"], "Bearer key-0123456789");
     }
@@ -102,7 +105,7 @@ async fn hazard_05_one_line_may_hold_thinking_text_and_calls_and_arguments_go_ba
         "{{\"message\":{{\"role\":\"assistant\",\"content\":\"So:\",\"thinking\":\"hm\",\"tool_calls\":[{},{}]}},\"done\":false}}\n",
         calls[0], calls[1]
     );
-    let fake = Fake::start(move |_| stream(&[&line, HELLO[2]], End::Whole)).await;
+    let fake = ScriptedUpstream::start(move |_| stream(&[&line, HELLO[2]], End::Whole)).await;
     let provider = OllamaProvider::new(endpoint(&fake)).unwrap();
     let first = finished(call(&provider, request()).await);
     assert_eq!(first.finish, ModelStopReason::ToolCalls);
@@ -136,7 +139,7 @@ async fn hazard_05_one_line_may_hold_thinking_text_and_calls_and_arguments_go_ba
         });
     }
     finished(call(&provider, second).await);
-    let sent = String::from_utf8(fake.asked()[1].body.to_vec()).unwrap();
+    let sent = String::from_utf8(fake.received()[1].body.to_vec()).unwrap();
     let messages = format!(
         r#"[{{"role":"user","content":"hi"}},{{"role":"assistant","content":"So:","thinking":"hm","tool_calls":[{},{}]}},{{"role":"tool","content":"ok","tool_name":"read","tool_call_id":"call_ab12"}},{{"role":"tool","content":"ok","tool_name":"list"}}]"#,
         calls[0], calls[1]
@@ -210,8 +213,10 @@ async fn hazard_08_errors_keep_status_and_body() {
 async fn hazard_09_only_silence_ends_a_stream() {
     let (hold, _gone) = oneshot::channel();
     let hold = Arc::new(std::sync::Mutex::new(Some(hold)));
-    let fake =
-        Fake::start(move |_| whole_then_silence(&HELLO[..2], hold.lock().unwrap().take().unwrap())).await;
+    let fake = ScriptedUpstream::start(move |_| {
+        whole_then_silence(&HELLO[..2], hold.lock().unwrap().take().unwrap())
+    })
+    .await;
     let mut endpoint = endpoint(&fake);
     // Long enough for a busy machine to hand over what was sent before the silence.
     endpoint.timeouts.idle = Duration::from_secs(2);
@@ -230,7 +235,7 @@ async fn hazard_11_what_is_unknown_is_let_pass() {
 
 #[tokio::test]
 async fn hazard_12_what_is_rendered_is_what_is_sent() {
-    let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
+    let fake = ScriptedUpstream::start(|_| stream(HELLO, End::Whole)).await;
     let provider = OllamaProvider::new(endpoint(&fake)).unwrap();
     let tool = ToolSpec {
         name: "read".into(),
@@ -243,13 +248,13 @@ async fn hazard_12_what_is_rendered_is_what_is_sent() {
     let request = ModelRequest { tools: vec![tool], ..request() };
     let rendered = provider.render(&request).unwrap();
     finished(call(&provider, request).await);
-    assert_eq!(fake.asked()[0].body, rendered);
-    assert_eq!(fake.asked()[0].headers["content-type"], "application/json");
+    assert_eq!(fake.received()[0].body, rendered);
+    assert_eq!(fake.received()[0].headers["content-type"], "application/json");
 }
 
 /// A server whose model is loaded with a window, 0 for not at all.
-async fn serving(window: Arc<AtomicU64>, about: Value) -> Fake {
-    Fake::start(move |asked| match asked.path.as_str() {
+async fn serving(window: Arc<AtomicU64>, about: Value) -> ScriptedUpstream {
+    ScriptedUpstream::start(move |asked| match asked.path.as_str() {
         "/api/ps" => {
             let list = match window.load(Ordering::SeqCst) {
                 0 => json!({"models": []}),
@@ -309,7 +314,7 @@ async fn a_declared_window_is_asked_for() {
     let limits = provider.limits().await;
     assert_eq!((limits.window, limits.source), (Some(20_000), LimitSource::Declared));
     finished(call(&provider, request()).await);
-    assert_eq!(body(fake.asked().last().unwrap())["options"], json!({"num_ctx": 20_000}));
+    assert_eq!(body(fake.received().last().unwrap())["options"], json!({"num_ctx": 20_000}));
 }
 
 #[tokio::test]
@@ -318,17 +323,17 @@ async fn a_model_that_is_not_loaded_is_loaded_only_if_that_is_wanted() {
     let fake = serving(window, about()).await;
     let provider = OllamaProvider::new(endpoint(&fake)).unwrap();
     assert_eq!(provider.limits().await.window, None);
-    assert!(fake.asked().iter().all(|asked| asked.path != "/api/chat"));
+    assert!(fake.received().iter().all(|asked| asked.path != "/api/chat"));
     let limits = provider.loading_first().limits().await;
     assert_eq!((limits.window, limits.source), (Some(4096), LimitSource::Server));
-    let load = fake.asked().into_iter().find(|asked| asked.path == "/api/chat").unwrap();
+    let load = fake.received().into_iter().find(|asked| asked.path == "/api/chat").unwrap();
     // With other options than those of a call, Ollama would reload the model at the first call.
     assert_eq!(body(&load)["shift"], json!(false), "or the first call would load it again");
 }
 
 #[tokio::test]
 async fn an_older_server_that_says_nothing_leaves_it_unknown() {
-    let fake = Fake::start(|_| answer(404, "text/plain", "404 page not found")).await;
+    let fake = ScriptedUpstream::start(|_| answer(404, "text/plain", "404 page not found")).await;
     let limits = OllamaProvider::new(endpoint(&fake)).unwrap().loading_first().limits().await;
     assert_eq!(
         (limits.window, limits.source, limits.tools),

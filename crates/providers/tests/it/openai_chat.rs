@@ -1,5 +1,6 @@
 //! The Chat Completions client against real sockets.
 
+use longhaul_testkit::{ReceivedRequest, ScriptedUpstream};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -13,7 +14,7 @@ use longhaul_providers::{ModelEvent, Provider, ProviderError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::oneshot;
 
-use crate::fake::{Asked, End, Fake, answer, stream, whole_then_silence};
+use crate::answers::{End, answer, stream, whole_then_silence};
 use crate::wire::{self, Outcome, finished, hi as request, patient};
 
 const KEY: &str = "sk-very-secret-0123456789";
@@ -29,7 +30,7 @@ const HELLO: &[&str] = &[
     "data: [DONE]\n\n",
 ];
 
-fn config(fake: &Fake) -> OpenAiChatConfig {
+fn config(fake: &ScriptedUpstream) -> OpenAiChatConfig {
     let mut config = OpenAiChatConfig::new(fake.url("/v1"), "m");
     config.endpoint.api_key = Some(Secret::new(KEY));
     config.endpoint.timeouts = patient();
@@ -42,9 +43,9 @@ async fn call(config: OpenAiChatConfig) -> Outcome {
 
 async fn against<F>(reply: F) -> Outcome
 where
-    F: Fn(&Asked) -> Response<Body> + Clone + Send + Sync + 'static,
+    F: Fn(&ReceivedRequest) -> Response<Body> + Clone + Send + Sync + 'static,
 {
-    let fake = Fake::start(reply).await;
+    let fake = ScriptedUpstream::start(reply).await;
     call(config(&fake)).await
 }
 
@@ -56,7 +57,7 @@ async fn refused(status: u16, content_type: &'static str, body: &'static str) ->
 
 #[tokio::test]
 async fn an_answer_streams_and_the_request_is_what_render_says() {
-    let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
+    let fake = ScriptedUpstream::start(|_| stream(HELLO, End::Whole)).await;
     let mut config = config(&fake);
     config.endpoint.headers = vec![("x-title".to_owned(), "longhaul".into())];
     let sent = OpenAiChatProvider::new(config.clone()).unwrap().render(&request()).unwrap();
@@ -66,7 +67,7 @@ async fn an_answer_streams_and_the_request_is_what_render_says() {
     let answer = finished((events, None));
     assert_eq!((answer.parts, answer.finish), (vec![Part::text("Hello")], ModelStopReason::Stop));
     assert_eq!(answer.usage.unwrap().input_tokens, 7);
-    let asked = &fake.asked()[0];
+    let asked = &fake.received()[0];
     assert_eq!(asked.path, "/v1/chat/completions");
     assert_eq!(asked.body, sent);
     assert_eq!(asked.headers["authorization"], format!("Bearer {KEY}"));
@@ -162,8 +163,10 @@ async fn the_last_event_needs_no_empty_line() {
 async fn a_stall_ends_after_the_idle_time() {
     let (hold, _gone) = oneshot::channel();
     let hold = std::sync::Arc::new(std::sync::Mutex::new(Some(hold)));
-    let fake =
-        Fake::start(move |_| whole_then_silence(&HELLO[..4], hold.lock().unwrap().take().unwrap())).await;
+    let fake = ScriptedUpstream::start(move |_| {
+        whole_then_silence(&HELLO[..4], hold.lock().unwrap().take().unwrap())
+    })
+    .await;
     let mut config = config(&fake);
     // Long enough for a busy machine to hand over what was sent before the stall.
     config.endpoint.timeouts.idle = Duration::from_secs(2);
@@ -196,7 +199,7 @@ async fn signs_of_life_before_the_first_word_have_no_limit() {
     let signs = [": reading the prompt\n\n", "\n\n", "event: ping\ndata: {\"type\":\"ping\"}\n\n"];
     let answered = signs.map(async |sign| {
         let signs = vec![sign; 1_100];
-        let fake = Fake::start(move |_| {
+        let fake = ScriptedUpstream::start(move |_| {
             let pieces: Vec<&str> = signs.iter().copied().chain(HELLO.iter().copied()).collect();
             stream(&pieces, End::Whole)
         })
@@ -217,7 +220,9 @@ async fn signs_of_life_before_the_first_word_have_no_limit() {
 async fn silence_after_the_status_line_is_a_slow_start() {
     let (hold, _gone) = oneshot::channel();
     let hold = std::sync::Arc::new(std::sync::Mutex::new(Some(hold)));
-    let fake = Fake::start(move |_| stream(&[], End::Silence(hold.lock().unwrap().take().unwrap()))).await;
+    let fake =
+        ScriptedUpstream::start(move |_| stream(&[], End::Silence(hold.lock().unwrap().take().unwrap())))
+            .await;
     let mut config = config(&fake);
     config.endpoint.timeouts.first_byte = Some(Duration::from_millis(150));
     let (_, error) = call(config).await;
@@ -271,8 +276,10 @@ async fn an_answer_that_is_not_streamed_is_taken() {
 async fn dropping_the_stream_closes_the_connection() {
     let (hold, gone) = oneshot::channel();
     let hold = std::sync::Arc::new(std::sync::Mutex::new(Some(hold)));
-    let fake =
-        Fake::start(move |_| stream(&HELLO[..4], End::Silence(hold.lock().unwrap().take().unwrap()))).await;
+    let fake = ScriptedUpstream::start(move |_| {
+        stream(&HELLO[..4], End::Silence(hold.lock().unwrap().take().unwrap()))
+    })
+    .await;
     let provider = OpenAiChatProvider::new(config(&fake)).unwrap();
     let mut events = provider.call(request()).await.unwrap();
     assert_eq!(events.next().await, Some(Ok(ModelEvent::Text("Hel".into()))));
@@ -283,7 +290,7 @@ async fn dropping_the_stream_closes_the_connection() {
 
 #[tokio::test]
 async fn the_key_shows_nowhere() {
-    let fake = Fake::start(|asked| {
+    let fake = ScriptedUpstream::start(|asked| {
         let echo = asked.headers["authorization"].to_str().unwrap().to_owned();
         let body = serde_json::json!({"error": {"message": format!("wrong key {echo}"), "type": "invalid_request_error"}});
         answer(401, "application/json", body.to_string())
@@ -304,7 +311,7 @@ async fn the_key_shows_nowhere() {
         assert!(!shown.contains("very-secret"), "{shown}");
     }
     let leak = format!("data: {{\"error\":\"your key {KEY} is blocked\"}}\n\n");
-    let fake = Fake::start(move |_| stream(&[&leak], End::Whole)).await;
+    let fake = ScriptedUpstream::start(move |_| stream(&[&leak], End::Whole)).await;
     let (_, error) = call(self::config(&fake)).await;
     assert!(!format!("{error:?}").contains("very-secret"), "{error:?}");
 }
@@ -323,12 +330,12 @@ async fn wrong_addresses_and_headers_are_refused_at_once() {
 
 #[tokio::test]
 async fn a_query_in_the_base_url_stays() {
-    let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
+    let fake = ScriptedUpstream::start(|_| stream(HELLO, End::Whole)).await;
     let mut config = config(&fake);
     // Azure's addresses have the version of the API in a query.
     config.endpoint.base_url = fake.url("/deployments/x/?api-version=1");
     finished(call(config).await);
-    assert_eq!(fake.asked()[0].path, "/deployments/x/chat/completions");
+    assert_eq!(fake.received()[0].path, "/deployments/x/chat/completions");
 }
 
 /// llama.cpp promises to keep a connection and closes the connection after a stream: the next request over it is

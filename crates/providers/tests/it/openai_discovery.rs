@@ -1,5 +1,6 @@
 //! A running server's description of itself: the family, the window, and the server's count of a request.
 
+use longhaul_testkit::{ReceivedRequest, ScriptedUpstream};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use longhaul_providers::{
 };
 use serde_json::{Value, json};
 
-use crate::fake::{Asked, Fake, answer};
+use crate::answers::answer;
 
 fn page(body: Value) -> Response<Body> {
     answer(200, "application/json", body.to_string())
@@ -35,7 +36,7 @@ fn props(window: u64) -> Response<Body> {
 }
 
 /// A model whose server is asked again each time.
-fn model(fake: &Fake) -> OpenAiChatProvider {
+fn model(fake: &ScriptedUpstream) -> OpenAiChatProvider {
     let mut config = OpenAiChatConfig::new(fake.url("/v1"), "m");
     // Without this setting the facts of the first question would answer the next ones.
     config.reread_after = Duration::ZERO;
@@ -58,15 +59,15 @@ fn request() -> ModelRequest {
     }
 }
 
-fn paths(fake: &Fake) -> Vec<String> {
-    let mut paths: Vec<String> = fake.asked().iter().map(|asked| asked.path.clone()).collect();
+fn paths(fake: &ScriptedUpstream) -> Vec<String> {
+    let mut paths: Vec<String> = fake.received().iter().map(|asked| asked.path.clone()).collect();
     paths.sort();
     paths
 }
 
 #[tokio::test]
 async fn limits_come_from_the_running_server() {
-    let fake = Fake::start(|asked| match asked.path.as_str() {
+    let fake = ScriptedUpstream::start(|asked| match asked.path.as_str() {
         "/props" => props(4096),
         // The wrong number shows which of the two pages was believed.
         "/v1/models" => page(json!({"data": [{"id": "m", "meta": {"n_ctx": 9999}}]})),
@@ -90,7 +91,7 @@ async fn limits_come_from_the_running_server() {
     assert_eq!((limits.window, limits.source), (Some(1000), LimitSource::Declared));
     assert_eq!(limits.images, FeatureSupport::No);
 
-    let silent = Fake::start(|_| nothing()).await;
+    let silent = ScriptedUpstream::start(|_| nothing()).await;
     let limits = model(&silent).limits().await;
     assert_eq!((limits.window, limits.source), (None, LimitSource::Unknown));
 }
@@ -99,16 +100,17 @@ async fn limits_come_from_the_running_server() {
 async fn a_reload_with_another_window_is_noticed() {
     let window = Arc::new(AtomicU64::new(4096));
     let loaded = window.clone();
-    let fake = Fake::start(move |asked| match (asked.path.as_str(), loaded.load(Ordering::SeqCst)) {
-        ("/props", 0) => {
-            // llama.cpp answers like this while it loads a model.
-            answer(503, "application/json", r#"{"error":{"message":"Loading model","code":503}}"#)
-        }
-        ("/props", window) => props(window),
-        ("/v1/models", _) => page(json!({"data": [{"id": "m", "owned_by": "llamacpp", "meta": null}]})),
-        _ => nothing(),
-    })
-    .await;
+    let fake =
+        ScriptedUpstream::start(move |asked| match (asked.path.as_str(), loaded.load(Ordering::SeqCst)) {
+            ("/props", 0) => {
+                // llama.cpp answers like this while it loads a model.
+                answer(503, "application/json", r#"{"error":{"message":"Loading model","code":503}}"#)
+            }
+            ("/props", window) => props(window),
+            ("/v1/models", _) => page(json!({"data": [{"id": "m", "owned_by": "llamacpp", "meta": null}]})),
+            _ => nothing(),
+        })
+        .await;
     let provider = model(&fake);
     assert_eq!(provider.limits().await.window, Some(4096));
     window.store(0, Ordering::SeqCst);
@@ -122,12 +124,15 @@ async fn a_reload_with_another_window_is_noticed() {
 async fn another_server_in_its_place_is_noticed() {
     let vllm = Arc::new(AtomicUsize::new(0));
     let now = vllm.clone();
-    let fake = Fake::start(move |asked| match (asked.path.as_str(), now.load(Ordering::SeqCst)) {
-        ("/props", 0) => props(4096),
-        ("/v1/models", 1) => page(json!({"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 16384}]})),
-        _ => nothing(),
-    })
-    .await;
+    let fake =
+        ScriptedUpstream::start(move |asked| match (asked.path.as_str(), now.load(Ordering::SeqCst)) {
+            ("/props", 0) => props(4096),
+            ("/v1/models", 1) => {
+                page(json!({"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 16384}]}))
+            }
+            _ => nothing(),
+        })
+        .await;
     let provider = model(&fake);
     assert_eq!(provider.limits().await.window, Some(4096));
     vllm.store(1, Ordering::SeqCst);
@@ -136,7 +141,8 @@ async fn another_server_in_its_place_is_noticed() {
 
 #[tokio::test]
 async fn limits_are_cheap_to_ask_again() {
-    let fake = Fake::start(|asked| if asked.path == "/props" { props(4096) } else { nothing() }).await;
+    let fake =
+        ScriptedUpstream::start(|asked| if asked.path == "/props" { props(4096) } else { nothing() }).await;
     let mut config = OpenAiChatConfig::new(fake.url("/v1"), "m");
     config.reread_after = Duration::from_secs(3600);
     let provider = OpenAiChatProvider::new(config).unwrap();
@@ -148,9 +154,9 @@ async fn limits_are_cheap_to_ask_again() {
 
     let provider = model(&fake);
     provider.limits().await;
-    let before = fake.asked().len();
+    let before = fake.received().len();
     provider.limits().await;
-    let again: Vec<String> = fake.asked()[before..].iter().map(|asked| asked.path.clone()).collect();
+    let again: Vec<String> = fake.received()[before..].iter().map(|asked| asked.path.clone()).collect();
     assert_eq!(again, ["/props"], "a server that is known is asked for its own page only");
 }
 
@@ -169,7 +175,7 @@ async fn a_server_that_does_not_answer_costs_a_few_seconds_at_most() {
 
 #[tokio::test]
 async fn a_server_known_by_its_host_is_asked_for_its_list_only() {
-    let fake = Fake::start(|asked| match asked.path.as_str() {
+    let fake = ScriptedUpstream::start(|asked| match asked.path.as_str() {
         "/v1/models" => page(json!({"data": [{"id": "m", "context_length": 200_000}]})),
         _ => nothing(),
     })
@@ -182,7 +188,7 @@ async fn a_server_known_by_its_host_is_asked_for_its_list_only() {
 
 #[tokio::test]
 async fn llama_cpp_counts_the_request_as_it_is_sent() {
-    let fake = Fake::start(|asked| match asked.path.as_str() {
+    let fake = ScriptedUpstream::start(|asked| match asked.path.as_str() {
         "/props" => props(4096),
         "/apply-template" => page(json!({"prompt": "<s>be brief</s>"})),
         // llama.cpp gives numbers, or objects if the pieces are asked for.
@@ -192,7 +198,7 @@ async fn llama_cpp_counts_the_request_as_it_is_sent() {
     .await;
     let provider = model(&fake);
     assert_eq!(provider.count(&request()).await, Ok(Some(4)));
-    let asked = fake.asked();
+    let asked = fake.received();
     let body = |path: &str| asked.iter().find(|asked| asked.path == path).unwrap().body.clone();
     assert_eq!(
         body("/apply-template"),
@@ -205,12 +211,16 @@ async fn llama_cpp_counts_the_request_as_it_is_sent() {
     assert_eq!(tokenize, expected);
     let pages = asked.iter().filter(|asked| asked.path == "/props").count();
     provider.count(&request()).await.unwrap();
-    assert_eq!(fake.asked().iter().filter(|asked| asked.path == "/props").count(), pages, "it is known now");
+    assert_eq!(
+        fake.received().iter().filter(|asked| asked.path == "/props").count(),
+        pages,
+        "it is known now"
+    );
 }
 
 #[tokio::test]
 async fn vllm_counts_messages_and_tools() {
-    let fake = Fake::start(|asked| match asked.path.as_str() {
+    let fake = ScriptedUpstream::start(|asked| match asked.path.as_str() {
         "/v1/models" => page(json!({"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 16384}]})),
         "/tokenize" => page(json!({"count": 42, "max_model_len": 16384, "tokens": [1]})),
         _ => nothing(),
@@ -222,7 +232,7 @@ async fn vllm_counts_messages_and_tools() {
     config.endpoint.body.insert("chat_template_kwargs".into(), json!({"enable_thinking": false}));
     let provider = OpenAiChatProvider::new(config).unwrap();
     assert_eq!(provider.count(&request()).await, Ok(Some(42)));
-    let asked = fake.asked().into_iter().find(|asked| asked.path == "/tokenize").unwrap();
+    let asked = fake.received().into_iter().find(|asked| asked.path == "/tokenize").unwrap();
     let body: Value = serde_json::from_slice(&asked.body).unwrap();
     let fields: Vec<&str> = body.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(fields, ["model", "chat_template_kwargs", "tools", "messages"]);
@@ -230,10 +240,11 @@ async fn vllm_counts_messages_and_tools() {
 
 #[tokio::test]
 async fn who_does_not_count_says_so() {
-    let plain = Fake::start(|_| nothing()).await;
+    let plain = ScriptedUpstream::start(|_| nothing()).await;
     assert_eq!(model(&plain).count(&request()).await, Ok(None), "nobody knows the server");
 
-    let without = Fake::start(|asked| if asked.path == "/props" { props(4096) } else { nothing() }).await;
+    let without =
+        ScriptedUpstream::start(|asked| if asked.path == "/props" { props(4096) } else { nothing() }).await;
     assert_eq!(model(&without).count(&request()).await, Ok(None), "its pages are not there");
 
     let mut pictured = request();
@@ -243,7 +254,7 @@ async fn who_does_not_count_says_so() {
     assert_eq!(model(&without).count(&pictured).await, Ok(None));
     pictured.media.insert("png".into(), Bytes::from_static(b"abc"));
     assert_eq!(model(&without).count(&pictured).await, Ok(None), "only the model can count a picture");
-    let templates = without.asked().iter().filter(|asked| asked.path == "/apply-template").count();
+    let templates = without.received().iter().filter(|asked| asked.path == "/apply-template").count();
     assert_eq!(templates, 2, "of the three only those without a picture were asked");
 }
 
@@ -251,7 +262,7 @@ async fn who_does_not_count_says_so() {
 async fn counts_that_fail_are_errors() {
     let says = Arc::new(Mutex::new((500, r#"{"error":{"message":"boom","type":"server_error"}}"#)));
     let now = says.clone();
-    let fake = Fake::start(move |asked: &Asked| {
+    let fake = ScriptedUpstream::start(move |asked: &ReceivedRequest| {
         let (status, body) = *now.lock().unwrap();
         if asked.path == "/props" { props(4096) } else { answer(status, "application/json", body) }
     })
@@ -266,7 +277,7 @@ async fn counts_that_fail_are_errors() {
 
 #[tokio::test]
 async fn responses_are_counted_by_their_own_page() {
-    let fake = Fake::start(|asked| match asked.path.as_str() {
+    let fake = ScriptedUpstream::start(|asked| match asked.path.as_str() {
         "/v1/responses/input_tokens" => page(json!({"object": "response.input_tokens", "input_tokens": 77})),
         _ => nothing(),
     })
@@ -277,11 +288,11 @@ async fn responses_are_counted_by_their_own_page() {
     endpoint.body.insert("temperature".into(), json!(1));
     let provider = OpenAiResponsesProvider::new(endpoint).unwrap();
     assert_eq!(provider.count(&request()).await, Ok(Some(77)));
-    let body: Value = serde_json::from_slice(&fake.asked()[0].body).unwrap();
+    let body: Value = serde_json::from_slice(&fake.received()[0].body).unwrap();
     let fields: Vec<&str> = body.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(fields, ["model", "reasoning", "tools", "instructions", "input"]);
 
-    let without = Fake::start(|_| nothing()).await;
+    let without = ScriptedUpstream::start(|_| nothing()).await;
     let provider =
         OpenAiResponsesProvider::new(ModelEndpoint::new("openai", without.url("/v1"), "m")).unwrap();
     assert_eq!(provider.count(&request()).await, Ok(None));

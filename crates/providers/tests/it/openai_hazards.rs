@@ -1,6 +1,7 @@
 //! Known mistakes of adapters, a test for each mistake over the wires of OpenAI. The numbers are from the list for
 //! all wires.
 
+use longhaul_testkit::{ReceivedRequest, ScriptedUpstream};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -14,7 +15,7 @@ use longhaul_providers::openai_responses::OpenAiResponsesProvider;
 use longhaul_providers::{ModelEndpoint, ModelEvent, ModelRequest, Provider, ProviderError};
 use serde_json::{Value, json};
 
-use crate::fake::{Asked, End, Fake, answer, stream};
+use crate::answers::{End, answer, stream};
 
 fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest { messages, ..ModelRequest::default() }
@@ -24,17 +25,17 @@ fn hi() -> ModelRequest {
     request(vec![Message::user("u", vec![Part::text("hi")])])
 }
 
-fn endpoint(fake: &Fake) -> ModelEndpoint {
+fn endpoint(fake: &ScriptedUpstream) -> ModelEndpoint {
     let mut endpoint = ModelEndpoint::new("openai", fake.url("/v1"), "m");
     endpoint.timeouts.idle = Duration::from_secs(20);
     endpoint
 }
 
-fn chat(fake: &Fake) -> OpenAiChatProvider {
+fn chat(fake: &ScriptedUpstream) -> OpenAiChatProvider {
     OpenAiChatProvider::new(OpenAiChatConfig::from(endpoint(fake))).unwrap()
 }
 
-fn responses(fake: &Fake) -> OpenAiResponsesProvider {
+fn responses(fake: &ScriptedUpstream) -> OpenAiResponsesProvider {
     OpenAiResponsesProvider::new(endpoint(fake)).unwrap()
 }
 
@@ -50,9 +51,10 @@ async fn call(provider: &dyn Provider) -> Result<(Vec<ModelEvent>, ModelAnswer),
     panic!("no answer")
 }
 
-async fn fake(pieces: &[String], end: fn() -> End) -> Fake {
+async fn fake(pieces: &[String], end: fn() -> End) -> ScriptedUpstream {
     let pieces = pieces.to_vec();
-    Fake::start(move |_| stream(&pieces.iter().map(String::as_str).collect::<Vec<_>>(), end())).await
+    ScriptedUpstream::start(move |_| stream(&pieces.iter().map(String::as_str).collect::<Vec<_>>(), end()))
+        .await
 }
 
 fn data(payload: &str) -> String {
@@ -192,9 +194,9 @@ async fn hazard_07_no_end_is_truncated_and_errors_in_band_are_typed() {
 
 async fn refused<F>(reply: F) -> [ProviderError; 2]
 where
-    F: Fn(&Asked) -> Response<Body> + Clone + Send + Sync + 'static,
+    F: Fn(&ReceivedRequest) -> Response<Body> + Clone + Send + Sync + 'static,
 {
-    let fake = Fake::start(reply).await;
+    let fake = ScriptedUpstream::start(reply).await;
     [call(&chat(&fake)).await.unwrap_err(), call(&responses(&fake)).await.unwrap_err()]
 }
 
@@ -244,12 +246,12 @@ async fn hazard_09_a_long_answer_has_no_time_limit_but_a_silent_one_has() {
 
 #[tokio::test]
 async fn hazard_10_what_is_counted_is_what_would_be_sent() {
-    let fake = Fake::start(|_| answer(200, "application/json", r#"{"input_tokens":5}"#)).await;
+    let fake = ScriptedUpstream::start(|_| answer(200, "application/json", r#"{"input_tokens":5}"#)).await;
     let provider = responses(&fake);
     assert_eq!(provider.count(&hi()).await, Ok(Some(5)));
-    let counted: Value = serde_json::from_slice(&fake.asked()[0].body).unwrap();
+    let counted: Value = serde_json::from_slice(&fake.received()[0].body).unwrap();
     let sent: Value = serde_json::from_slice(&provider.render(&hi()).unwrap()).unwrap();
-    assert_eq!(fake.asked()[0].path, "/v1/responses/input_tokens");
+    assert_eq!(fake.received()[0].path, "/v1/responses/input_tokens");
     for (name, value) in counted.as_object().unwrap() {
         assert_eq!(&sent[name], value, "{name}");
     }
@@ -279,10 +281,10 @@ async fn hazard_11_what_is_not_known_is_no_error() {
 
 #[tokio::test]
 async fn hazard_12_the_bytes_that_are_rendered_are_the_bytes_that_are_sent() {
-    let fake = Fake::start(|_| answer(400, "application/json", "{}")).await;
+    let fake = ScriptedUpstream::start(|_| answer(400, "application/json", "{}")).await;
     let (one, two) = (chat(&fake), responses(&fake));
     let rendered: Vec<Bytes> = vec![one.render(&hi()).unwrap(), two.render(&hi()).unwrap()];
     let _ = (call(&one).await, call(&two).await);
-    let sent: Vec<Bytes> = fake.asked().into_iter().map(|asked| asked.body).collect();
+    let sent: Vec<Bytes> = fake.received().into_iter().map(|asked| asked.body).collect();
     assert_eq!(sent, rendered);
 }

@@ -1,5 +1,6 @@
 //! The Responses client against real sockets.
 
+use longhaul_testkit::{ReceivedRequest, ScriptedUpstream};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -13,7 +14,7 @@ use longhaul_providers::{ModelEndpoint, ModelEvent, Provider};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::fake::{Asked, End, Fake, answer, stream};
+use crate::answers::{End, answer, stream};
 use crate::wire::{self, Outcome, finished, hi as request, patient};
 
 const KEY: &str = "sk-very-secret-0123456789";
@@ -28,7 +29,7 @@ const HELLO: &[&str] = &[
     "data: {\"type\":\"response.completed\",\"response\":{\"id\":\"resp_1\",\"status\":\"completed\",\"model\":\"gpt-5-2025\",\"service_tier\":\"default\",\"output\":[],\"instructions\":\"be brief\",\"usage\":{\"input_tokens\":70,\"input_tokens_details\":{\"cached_tokens\":64},\"output_tokens\":9,\"output_tokens_details\":{\"reasoning_tokens\":7},\"total_tokens\":79}}}\n\n",
 ];
 
-fn endpoint(fake: &Fake) -> ModelEndpoint {
+fn endpoint(fake: &ScriptedUpstream) -> ModelEndpoint {
     let mut endpoint = ModelEndpoint::new("openai", fake.url("/v1"), "gpt-5");
     endpoint.api_key = Some(Secret::new(KEY));
     endpoint.timeouts = patient();
@@ -41,15 +42,15 @@ async fn call(endpoint: ModelEndpoint) -> Outcome {
 
 async fn against<F>(reply: F) -> Outcome
 where
-    F: Fn(&Asked) -> Response<Body> + Clone + Send + Sync + 'static,
+    F: Fn(&ReceivedRequest) -> Response<Body> + Clone + Send + Sync + 'static,
 {
-    let fake = Fake::start(reply).await;
+    let fake = ScriptedUpstream::start(reply).await;
     call(endpoint(&fake)).await
 }
 
 #[tokio::test]
 async fn a_response_streams_and_the_request_is_what_render_says() {
-    let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
+    let fake = ScriptedUpstream::start(|_| stream(HELLO, End::Whole)).await;
     let sent = OpenAiResponsesProvider::new(endpoint(&fake)).unwrap().render(&request()).unwrap();
     let (events, error) = call(endpoint(&fake)).await;
     assert_eq!(error, None);
@@ -61,7 +62,7 @@ async fn a_response_streams_and_the_request_is_what_render_says() {
     assert_eq!(counted, (70, 64, 9, 7), "what was cached is part of the input");
     let envelope = r#"{"id":"resp_1","status":"completed","model":"gpt-5-2025","service_tier":"default"}"#;
     assert_eq!(answer.envelope.unwrap().as_str(), envelope);
-    let asked = &fake.asked()[0];
+    let asked = &fake.received()[0];
     assert_eq!((asked.path.as_str(), &asked.body), ("/v1/responses", &sent));
     assert_eq!(asked.headers["authorization"], format!("Bearer {KEY}"));
     let body: Value = serde_json::from_slice(&sent).unwrap();
@@ -120,8 +121,10 @@ async fn a_response_without_its_closing_event_is_truncated() {
 async fn dropping_the_stream_closes_the_connection() {
     let (hold, gone) = oneshot::channel();
     let hold = std::sync::Arc::new(std::sync::Mutex::new(Some(hold)));
-    let fake =
-        Fake::start(move |_| stream(&HELLO[..4], End::Silence(hold.lock().unwrap().take().unwrap()))).await;
+    let fake = ScriptedUpstream::start(move |_| {
+        stream(&HELLO[..4], End::Silence(hold.lock().unwrap().take().unwrap()))
+    })
+    .await;
     let provider = OpenAiResponsesProvider::new(endpoint(&fake)).unwrap();
     let mut events = provider.call(request()).await.unwrap();
     assert_eq!(events.next().await, Some(Ok(ModelEvent::Text("Hel".into()))));
@@ -132,7 +135,7 @@ async fn dropping_the_stream_closes_the_connection() {
 
 #[tokio::test]
 async fn the_key_shows_nowhere() {
-    let fake = Fake::start(|asked| {
+    let fake = ScriptedUpstream::start(|asked| {
         let echo = asked.headers["authorization"].to_str().unwrap().to_owned();
         let body =
             serde_json::json!({"error": {"message": format!("wrong key {echo}"), "code": "invalid_api_key"}});

@@ -8,16 +8,17 @@ use longhaul_core::message::Part;
 use longhaul_providers::connect::{Kind, connect};
 use longhaul_providers::http::Secret;
 use longhaul_providers::{ModelEndpoint, ModelEvent};
+use longhaul_testkit::{ReceivedRequest, ScriptedUpstream};
 use serde_json::Value;
 
-use crate::fake::{Asked, End, Fake, answer, stream};
+use crate::answers::{End, answer, stream};
 use crate::wire::{Outcome, call, finished, hi, patient};
 
 pub(crate) async fn against<F>(kind: Kind, reply: F) -> Outcome
 where
-    F: Fn(&Asked) -> Response<Body> + Clone + Send + Sync + 'static,
+    F: Fn(&ReceivedRequest) -> Response<Body> + Clone + Send + Sync + 'static,
 {
-    let fake = Fake::start(reply).await;
+    let fake = ScriptedUpstream::start(reply).await;
     let mut endpoint = ModelEndpoint::new(kind.as_str(), fake.url("/v1"), "m");
     endpoint.timeouts = patient();
     endpoint.api_key = Some(Secret::new("sk-very-secret-0123456789"));
@@ -255,7 +256,7 @@ async fn an_event_that_does_not_end_is_given_up() {
 async fn a_redirect_is_named_and_not_followed() {
     // 303 would turn the call into a GET, and each of the five may take the key elsewhere.
     for status in [301, 302, 303, 307, 308] {
-        let elsewhere = Fake::start(|_| answer(200, "application/json", "{}")).await;
+        let elsewhere = ScriptedUpstream::start(|_| answer(200, "application/json", "{}")).await;
         let target = elsewhere.url("/stolen?key=1");
         let (_, error) = against(Kind::OpenAiCompatible, move |_| {
             let mut response = answer(status, "text/html", "");
@@ -270,7 +271,7 @@ async fn a_redirect_is_named_and_not_followed() {
             elsewhere.url("")
         );
         assert_eq!((error.code, error.message), (ErrorCode::ThirdParty, words));
-        assert!(!error.retryable && elsewhere.asked().is_empty(), "{status}");
+        assert!(!error.retryable && elsewhere.received().is_empty(), "{status}");
     }
     let (_, error) = against(Kind::Ollama, |_| {
         let mut response = answer(308, "text/html", "");

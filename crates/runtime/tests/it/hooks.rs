@@ -14,14 +14,13 @@ use longhaul_core::message::{Message, Part, ToolResult, ToolStatus};
 use longhaul_core::run::{RunStatus, ToolApproval};
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
 use longhaul_store::{BlobStore, MemoryStore};
+use longhaul_testkit::TestSession;
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct World {
-    session: Session,
-    folder: TemporaryFolder,
-    runtime: Runtime,
+    test: TestSession,
     asks: Arc<Mutex<Vec<Value>>>,
 }
 
@@ -39,13 +38,11 @@ async fn world(calls: &[(&str, &str)], answer: Value, change: impl FnOnce(&mut A
         .with(HookEvent::UserPromptSubmit, hook, PATIENCE);
     let calls = calls.iter().map(|(name, args)| ScriptedAnswer::text("Working.").call(*name, *args));
     let script = ModelScript::turns(calls.chain([ScriptedAnswer::text("Done.")]).collect::<Vec<_>>());
-    let folder = TemporaryFolder::new().unwrap();
-    let mut agent = testing::agent(Arc::new(ScriptedProvider::new(script)), &folder).await.unwrap();
-    agent.hooks = hooks;
-    change(&mut agent);
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
-    let session = runtime.create(None).await.unwrap();
-    World { session, folder, runtime, asks }
+    let prepare = |agent: &mut Agent, _: &TemporaryFolder| {
+        agent.hooks = hooks;
+        change(agent);
+    };
+    World { test: TestSession::with_agent(ScriptedProvider::new(script), prepare).await, asks }
 }
 
 impl World {
@@ -55,18 +52,11 @@ impl World {
     }
 
     async fn run(&self) {
-        assert_eq!(self.session.ask("go").await.unwrap().end, Some(RunEnd::Stop));
-    }
-
-    async fn messages(&self) -> Vec<Message> {
-        let all = |run: &longhaul_core::run::Run| {
-            run.history().entries().iter().map(|entry| Message::clone(&entry.message)).collect()
-        };
-        self.session.inspect_run(all).await.unwrap()
+        assert_eq!(self.test.session.ask("go").await.unwrap().end, Some(RunEnd::Stop));
     }
 
     async fn results(&self) -> Vec<ToolResult> {
-        let parts = self.messages().await.into_iter().flat_map(|message| message.parts);
+        let parts = self.test.messages().await.into_iter().flat_map(|message| message.parts);
         let results = parts.filter_map(|part| match part {
             Part::ToolResult(result) => Some(result),
             _ => None,
@@ -86,7 +76,7 @@ async fn a_denied_tool_does_not_run_and_the_model_is_told_why() {
     let answer = json!({ "decision": "deny", "reason": "no files today" });
     let world = world(&[WRITE], answer, |_| {}).await;
     world.run().await;
-    assert!(!world.folder.path().join("one.txt").exists());
+    assert!(!world.test.folder.path().join("one.txt").exists());
     let [result] = world.results().await.try_into().unwrap();
     assert_eq!(result.status, ToolStatus::Error);
     let told = "Error: the call was denied by the preToolUse hook and did not run: no files today";
@@ -94,7 +84,7 @@ async fn a_denied_tool_does_not_run_and_the_model_is_told_why() {
     let [ask] = world.asked("preToolUse").try_into().unwrap();
     assert_eq!(ask["args"], json!({ "path": "one.txt", "content": "x" }));
     assert_eq!((&ask["toolName"], &ask["callId"]), (&json!("write"), &json!(result.call_id)));
-    assert_eq!(ask["sessionId"], json!(world.session.id()));
+    assert_eq!(ask["sessionId"], json!(world.test.session.id()));
     assert!(world.asked("postToolUse").is_empty(), "nothing ran");
 }
 
@@ -106,7 +96,7 @@ async fn a_hook_that_allows_does_not_overrule_a_rule_that_denies() {
     };
     let world = world(&[WRITE], json!({ "decision": "allow" }), denies).await;
     world.run().await;
-    assert!(!world.folder.path().join("one.txt").exists());
+    assert!(!world.test.folder.path().join("one.txt").exists());
     assert!(texts(&world.results().await[0].content)[0].contains("a rule of the house"));
 }
 
@@ -115,12 +105,12 @@ async fn a_hook_replaces_the_arguments_that_a_tool_runs_with() {
     let answer = json!({ "args": { "path": "other.txt", "content": "y" } });
     let world = world(&[WRITE], answer, |_| {}).await;
     world.run().await;
-    assert!(!world.folder.path().join("one.txt").exists());
-    assert_eq!(std::fs::read_to_string(world.folder.path().join("other.txt")).unwrap(), "y");
+    assert!(!world.test.folder.path().join("one.txt").exists());
+    assert_eq!(std::fs::read_to_string(world.test.folder.path().join("other.txt")).unwrap(), "y");
     let [after] = world.asked("postToolUse").try_into().unwrap();
     assert_eq!(after["args"], json!({ "path": "other.txt", "content": "y" }));
     // The log keeps what the model wrote.
-    let calls: Vec<_> = world.messages().await.into_iter().flat_map(|message| message.parts).collect();
+    let calls: Vec<_> = world.test.messages().await.into_iter().flat_map(|message| message.parts).collect();
     let written = calls.iter().find_map(|part| match part {
         Part::ToolCall(call) => Some(call.arguments.clone()),
         _ => None,
@@ -175,14 +165,14 @@ async fn a_cancel_does_not_wait_for_a_hook() {
     for event in [HookEvent::PreToolUse, HookEvent::PostToolUse] {
         let hooks = HookSet::new().with(event, never.clone(), PATIENCE * 60);
         let world = world(&[WRITE], json!({}), |agent| agent.hooks = hooks).await;
-        world.session.send(vec![Part::text("go")]).await.unwrap();
-        let mut status = world.session.status();
+        world.test.session.send(vec![Part::text("go")]).await.unwrap();
+        let mut status = world.test.session.status();
         status.wait_for(|status| *status == RunStatus::ExecutingTools).await.unwrap();
-        let written = world.folder.path().join("one.txt");
+        let written = world.test.folder.path().join("one.txt");
         while event == HookEvent::PostToolUse && !written.exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let met = tokio::time::timeout(PATIENCE, world.session.cancel(false)).await.unwrap().unwrap();
+        let met = tokio::time::timeout(PATIENCE, world.test.session.cancel(false)).await.unwrap().unwrap();
         assert_eq!(met, CancelPoint::ToolsInProgress);
         assert_eq!(written.exists(), event == HookEvent::PostToolUse);
         let [result] = world.results().await.try_into().unwrap();
@@ -195,29 +185,29 @@ async fn a_cancel_does_not_wait_for_a_hook() {
 #[tokio::test]
 async fn a_blocked_message_is_refused_and_nothing_is_queued() {
     let world = world(&[], json!({ "block": true, "reason": "it names a customer" }), |_| {}).await;
-    let mut watch = world.session.watch();
-    let refused = world.session.send(vec![Part::text("hello")]).await.unwrap_err();
+    let mut watch = world.test.session.watch();
+    let refused = world.test.session.send(vec![Part::text("hello")]).await.unwrap_err();
     assert_eq!(refused, SessionError::Refused("it names a customer".to_owned()));
     // Nor where it is left for a session that another process has.
-    let left = world.runtime.leave_message(world.session.id(), NewMessage::text("hello")).await;
+    let left = world.test.runtime.leave_message(world.test.session.id(), NewMessage::text("hello")).await;
     assert_eq!(left.unwrap_err(), refused);
     assert_eq!(refused.code(), ErrorCode::Refused);
     let words = "the message was refused by the userPromptSubmit hook: it names a customer";
     assert_eq!(refused.to_string(), words);
-    let keyed = world.session.send_keyed(vec![Part::text("hello")], Some("k".to_owned())).await;
+    let keyed = world.test.session.send_keyed(vec![Part::text("hello")], Some("k".to_owned())).await;
     assert!(matches!(keyed, Err(SessionError::Refused(_))));
-    assert!(world.session.queue().await.unwrap().is_empty());
-    assert!(world.messages().await.is_empty());
-    assert_eq!(*world.session.status().borrow(), RunStatus::Idle, "it never looked busy");
+    assert!(world.test.session.queue().await.unwrap().is_empty());
+    assert!(world.test.messages().await.is_empty());
+    assert_eq!(*world.test.session.status().borrow(), RunStatus::Idle, "it never looked busy");
     assert!(futures_util::FutureExt::now_or_never(watch.recv()).is_none(), "nothing is announced");
 }
 
 #[tokio::test]
 async fn a_hook_adds_a_text_behind_a_message() {
     let world = world(&[], json!({ "addedContext": "it is Monday" }), |_| {}).await;
-    world.session.send_keyed(vec![Part::text("hello"), Part::text("there")], None).await.unwrap();
-    world.session.settled().await.unwrap();
-    let first = world.messages().await.remove(0);
+    world.test.session.send_keyed(vec![Part::text("hello"), Part::text("there")], None).await.unwrap();
+    world.test.session.settled().await.unwrap();
+    let first = world.test.messages().await.remove(0);
     assert_eq!(texts(&first.parts), ["hello", "there", "\n[userPromptSubmit hook]\nit is Monday"]);
     let [ask] = world.asked("userPromptSubmit").try_into().unwrap();
     assert_eq!(ask["prompt"], "hello\nthere");
@@ -233,20 +223,20 @@ async fn messages_that_wait_and_changes_of_them_pass_the_hook() {
         HookSet::new().with(HookEvent::UserPromptSubmit, Arc::new(ClosureHook::new(refuses)), PATIENCE);
     let call = ("bash", r#"{"command":"until [ -e go ]; do sleep 0.02; done"}"#);
     let world = world(&[call], json!({}), |agent| agent.hooks = hooks).await;
-    world.session.send(vec![Part::text("go")]).await.unwrap();
-    let mut status = world.session.status();
+    world.test.session.send(vec![Part::text("go")]).await.unwrap();
+    let mut status = world.test.session.status();
     status.wait_for(|status| *status == RunStatus::ExecutingTools).await.unwrap();
-    let sent = world.session.send(vec![Part::text("good")]).await.unwrap();
+    let sent = world.test.session.send(vec![Part::text("good")]).await.unwrap();
     assert!(sent.queued);
-    assert!(world.session.send(vec![Part::text("bad")]).await.is_err());
-    let changed = world.session.edit_queued(sent.id.clone(), vec![Part::text("bad")]).await;
+    assert!(world.test.session.send(vec![Part::text("bad")]).await.is_err());
+    let changed = world.test.session.edit_queued(sent.id.clone(), vec![Part::text("bad")]).await;
     assert_eq!(changed, Err(SessionError::Refused(String::new())));
-    let waiting = world.session.queue().await.unwrap();
+    let waiting = world.test.session.queue().await.unwrap();
     assert_eq!((waiting.len(), texts(&waiting[0].parts)), (1, vec!["good"]));
-    world.session.edit_queued(sent.id, vec![Part::text("better")]).await.unwrap();
-    std::fs::write(world.folder.path().join("go"), "").unwrap();
-    world.session.settled().await.unwrap();
-    assert!(world.messages().await.iter().any(|message| texts(&message.parts).contains(&"better")));
+    world.test.session.edit_queued(sent.id, vec![Part::text("better")]).await.unwrap();
+    std::fs::write(world.test.folder.path().join("go"), "").unwrap();
+    world.test.session.settled().await.unwrap();
+    assert!(world.test.messages().await.iter().any(|message| texts(&message.parts).contains(&"better")));
 }
 
 #[tokio::test]

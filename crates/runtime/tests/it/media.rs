@@ -13,29 +13,19 @@ use longhaul_core::message::{MediaPart, Part, RawJson, ToolSpec};
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
 use longhaul_providers::{FeatureSupport, ModelRequest};
 use longhaul_store::{BlobStore, MemoryStore};
+use longhaul_testkit::TestSession;
 
-struct World {
-    runtime: Runtime,
-    session: Session,
-    model: Arc<ScriptedProvider>,
-    _folder: TemporaryFolder,
-}
+struct World(TestSession);
 
 type Change = fn(&mut Agent);
 
 async fn world(model: ScriptedProvider, change: impl FnOnce(&mut Agent)) -> World {
-    let folder = TemporaryFolder::new().unwrap();
-    let model = Arc::new(model.keep_requests());
-    let mut agent = testing::agent(model.clone(), &folder).await.unwrap();
-    change(&mut agent);
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
-    let session = runtime.create(None).await.unwrap();
-    World { runtime, session, model, _folder: folder }
+    World(TestSession::with_agent(model, |agent, _| change(agent)).await)
 }
 
 impl World {
     async fn media(&self, name: Option<&str>, media_type: &str, content: &[u8]) -> MediaPart {
-        let blob = self.runtime.blobs().put(content.to_vec()).await.unwrap();
+        let blob = self.0.runtime.blobs().put(content.to_vec()).await.unwrap();
         let (media_type, name) = (media_type.to_owned(), name.map(str::to_owned));
         MediaPart { blob, media_type, name, width: None, height: None }
     }
@@ -46,9 +36,9 @@ impl World {
 
     /// Sends a message and gives the request that came of it last.
     async fn request(&self, parts: Vec<Part>) -> ModelRequest {
-        self.session.send(parts).await.unwrap();
-        assert_eq!(self.session.settled().await.unwrap().end, Some(RunEnd::Stop));
-        self.model.log().pop().unwrap().request.unwrap()
+        self.0.session.send(parts).await.unwrap();
+        assert_eq!(self.0.session.settled().await.unwrap().end, Some(RunEnd::Stop));
+        self.0.newest_request()
     }
 
     /// What the model reads in place of that part, and how many blobs came with it.
@@ -86,7 +76,7 @@ async fn a_text_file_is_read_by_every_model() {
         assert!(first.media.is_empty(), "{:?}", first.media);
         let second = world.request(vec![Part::text("Again?")]).await;
         assert_eq!(second.messages[0], first.messages[0], "the beginning of the prompt stays");
-        assert_eq!(world.model.invalid_requests(), 0);
+        assert_eq!(world.0.model.invalid_requests(), 0);
     }
 }
 
@@ -163,7 +153,7 @@ async fn pictures_and_files_are_taken_apart_from_each_other() {
             .collect();
         kept.sort_unstable();
         assert_eq!(carried, kept);
-        assert_eq!(world.model.invalid_requests(), 0);
+        assert_eq!(world.0.model.invalid_requests(), 0);
     }
 }
 
@@ -229,13 +219,13 @@ async fn the_same_inside_a_tool_result() {
     let not_shown = "[not shown: all.zip (application/zip), this model does not read files]";
     assert_eq!(zip.as_text(), Some(not_shown));
     assert_eq!(request.media.keys().collect::<Vec<_>>(), [&image.blob.hash]);
-    assert_eq!(world.model.invalid_requests(), 0);
+    assert_eq!(world.0.model.invalid_requests(), 0);
 }
 
 #[tokio::test]
 async fn what_is_not_shown_is_told_once() {
     let world = world(listener(), takes_no_files).await;
-    let mut watch = world.session.watch();
+    let mut watch = world.0.session.watch();
     let report = world.file("report.pdf", "application/pdf", b"%PDF").await;
     let notes = world.file("notes.md", "text/markdown", b"# Notes").await;
     world.request(vec![report, notes]).await;

@@ -11,15 +11,9 @@ use longhaul_core::run::CompactionOutcome;
 use longhaul_providers::ModelRequest;
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
 use longhaul_store::{BlobStore, MemoryStore, SharedStore};
+use longhaul_testkit::TestSession;
 
-struct World {
-    runtime: Runtime,
-    session: Session,
-    model: Arc<ScriptedProvider>,
-    _folder: TemporaryFolder,
-}
-
-async fn world(script: ModelScript, window: u64, change: impl FnOnce(&mut Agent)) -> World {
+async fn world(script: ModelScript, window: u64, change: impl FnOnce(&mut Agent)) -> TestSession {
     world_over(Arc::new(MemoryStore::new()), script, window, change).await
 }
 
@@ -29,25 +23,19 @@ async fn world_over(
     script: ModelScript,
     window: u64,
     change: impl FnOnce(&mut Agent),
-) -> World {
-    let folder = TemporaryFolder::new().unwrap();
-    std::fs::write(folder.path().join("small.txt"), "a short line\n".repeat(120)).unwrap();
-    std::fs::write(folder.path().join("big.txt"), "a line that says little\n".repeat(1_000)).unwrap();
-    let model = Arc::new(ScriptedProvider::new(script).window(window).keep_requests());
-    let mut agent = testing::agent(model.clone(), &folder).await.unwrap();
-    agent.rules.max_output_chars.insert("read".to_owned(), 8_000);
-    change(&mut agent);
-    let runtime = Runtime::new(agent, store, BlobStore::in_memory(64 << 20));
-    let session = runtime.create(None).await.unwrap();
-    World { runtime, session, model, _folder: folder }
+) -> TestSession {
+    let model = ScriptedProvider::new(script).window(window);
+    let prepare = |agent: &mut Agent, folder: &TemporaryFolder| {
+        std::fs::write(folder.path().join("small.txt"), "a short line\n".repeat(120)).unwrap();
+        std::fs::write(folder.path().join("big.txt"), "a line that says little\n".repeat(1_000)).unwrap();
+        agent.rules.max_output_chars.insert("read".to_owned(), 8_000);
+        change(agent);
+    };
+    TestSession::over(store, model, prepare).await
 }
 
 fn read(file: &str) -> ScriptedAnswer {
     ScriptedAnswer::text("I read.").call("read", format!(r#"{{"path":"{file}"}}"#))
-}
-
-fn requests(model: &ScriptedProvider) -> Vec<ModelRequest> {
-    model.log().into_iter().filter_map(|call| call.request).collect()
 }
 
 fn offers(request: &ModelRequest) -> bool {
@@ -64,7 +52,7 @@ fn said(request: &ModelRequest) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-async fn starts(world: &World) -> Vec<StepStart> {
+async fn starts(world: &TestSession) -> Vec<StepStart> {
     let log = world.runtime.log(world.session.id()).await.unwrap();
     let starts = log.into_iter().filter_map(|event| match event.body {
         EventBody::StepStarted(start) => Some(*start),
@@ -85,7 +73,7 @@ async fn recall_comes_with_the_first_output_that_is_cut_and_stays() {
     let world = world_over(Arc::clone(&store), script, 100_000, |_| {}).await;
     world.session.ask("Read both.").await.unwrap();
     world.session.ask("And?").await.unwrap();
-    let sent = requests(&world.model);
+    let sent = world.requests();
     assert_eq!(sent.iter().map(offers).collect::<Vec<_>>(), [false, false, true, true]);
     assert_eq!(sent[2].tools.last().unwrap().name, "recall", "what was there stands before it");
     assert_eq!(sent[2].tools[..sent[1].tools.len()], sent[1].tools[..], "nothing else changes");
@@ -123,7 +111,7 @@ async fn a_handle_is_never_without_the_tool_nor_the_tool_without_a_handle_before
             world.session.ask("Read on, please, and tell me what it says.").await.unwrap();
         }
         assert_eq!(world.model.invalid_requests(), 0);
-        let sent = requests(&world.model);
+        let sent = world.requests();
         let first = sent.iter().position(offers).expect("the window is small");
         assert!(first > 2, "{first}");
         for (at, request) in sent.iter().enumerate() {
@@ -151,13 +139,13 @@ async fn recall_stays_when_what_was_cut_comes_back() {
     for _ in 0..8 {
         world.session.ask(&"Tell me more of it. ".repeat(20)).await.unwrap();
     }
-    assert!(!offers(requests(&world.model).last().unwrap()));
+    assert!(!offers(world.requests().last().unwrap()));
     let CompactionOutcome::Committed(edit) = world.session.compact(None).await.unwrap() else {
         panic!("nothing was done")
     };
     world.session.undo(edit.id.clone()).await.unwrap();
     world.session.ask("And now?").await.unwrap();
-    let last = requests(&world.model).pop().unwrap();
+    let last = world.requests().pop().unwrap();
     assert!(offers(&last) && !said(&last).contains("lh:"));
 }
 
@@ -169,7 +157,7 @@ async fn recall_answers_before_it_is_offered() {
     ]);
     let world = world(script, 32_000, |_| {}).await;
     world.session.ask("Where is the heron?").await.unwrap();
-    let sent = requests(&world.model);
+    let sent = world.requests();
     assert!(!offers(&sent[0]));
     assert!(!said(&sent[1]).contains("no tool named"), "{}", said(&sent[1]));
 }
@@ -188,7 +176,7 @@ async fn without_recall_no_handle_is_named() {
     for _ in 0..20 {
         world.session.ask("Read on.").await.unwrap();
     }
-    let sent = requests(&world.model);
+    let sent = world.requests();
     assert!(world.session.inspect_run(|run| run.history().edits().len()).await.unwrap() > 0);
     assert!(sent.iter().all(|request| !offers(request) && !said(request).contains("lh:")));
 }
@@ -205,7 +193,7 @@ async fn small_windows_are_told_of_few_tools_in_few_words() {
         ]);
         let world = world(script, window, |_| {}).await;
         world.session.ask("What is there?").await.unwrap();
-        let sent = requests(&world.model);
+        let sent = world.requests();
         let told: Vec<&str> = sent[0].tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(told, names, "{window}");
         assert!(said(&sent[1]).contains("small.txt"), "a tool that is not offered runs nevertheless");

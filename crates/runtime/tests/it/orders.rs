@@ -15,45 +15,21 @@ use longhaul_core::run::RunStatus;
 use longhaul_providers::ModelRequest;
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
 use longhaul_store::{BlobStore, MemoryStore, SharedStore};
+use longhaul_testkit::TestSession;
 
 const WINDOW: u64 = 64_000;
 
-struct World {
-    runtime: Runtime,
-    session: Session,
-    model: Arc<ScriptedProvider>,
-    store: SharedStore,
-    folder: TemporaryFolder,
+async fn world(script: ModelScript) -> TestSession {
+    TestSession::with_model(ScriptedProvider::new(script).window(WINDOW)).await
 }
 
-async fn world(script: ModelScript) -> World {
-    with(ScriptedProvider::new(script).window(WINDOW), |_| {}).await
+/// Returns the texts of the newest request.
+fn told(world: &TestSession) -> String {
+    world.newest_request().messages.iter().map(Message::text).collect::<Vec<_>>().join("\n")
 }
 
-async fn with(model: ScriptedProvider, change: impl FnOnce(&mut Agent)) -> World {
-    let folder = TemporaryFolder::new().unwrap();
-    let store: SharedStore = Arc::new(MemoryStore::new());
-    let model = Arc::new(model.keep_requests());
-    let mut agent = testing::agent(model.clone(), &folder).await.unwrap();
-    change(&mut agent);
-    let runtime = Runtime::new(agent, Arc::clone(&store), BlobStore::in_memory(64 << 20));
-    let session = runtime.create(None).await.unwrap();
-    World { runtime, session, model, store, folder }
-}
-
-impl World {
-    /// What the newest request said.
-    fn told(&self) -> String {
-        let log = self.model.log();
-        let request: &ModelRequest = log.last().unwrap().request.as_ref().unwrap();
-        request.messages.iter().map(Message::text).collect::<Vec<_>>().join("\n")
-    }
-
-    fn tools_offered(&self) -> Vec<String> {
-        let log = self.model.log();
-        let request: &ModelRequest = log.last().unwrap().request.as_ref().unwrap();
-        request.tools.iter().map(|tool| tool.name.clone()).collect()
-    }
+fn tools_offered(world: &TestSession) -> Vec<String> {
+    world.newest_request().tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
 fn texts(orders: &[StandingOrder]) -> Vec<&str> {
@@ -69,12 +45,12 @@ async fn orders_are_pinned_edited_replaced_and_removed_and_the_model_hears_of_it
     let again = session.pin_order("answer in french.", None).await.unwrap();
     assert_eq!((again.is_new, &again.order), (false, &first.order));
     session.ask("hello").await.unwrap();
-    assert!(world.told().contains("[Standing order o1, pinned by the user: Answer in French.]\n\nhello"));
+    assert!(told(&world).contains("[Standing order o1, pinned by the user: Answer in French.]\n\nhello"));
 
     let second = session.pin_order("Answer in Greek.", Some(first.order.id.clone())).await.unwrap();
     session.edit_order(second.order.id.clone(), "Answer in German.").await.unwrap();
     session.ask("and now?").await.unwrap();
-    let told = world.told();
+    let told = told(&world);
     assert!(told.contains("[Standing order o1, replaced by o2, holds no more: Answer in French.]"), "{told}");
     assert!(told.contains("[Standing order o2, pinned by the user: Answer in German.]"), "{told}");
     let orders = session.orders().await.unwrap();
@@ -84,7 +60,7 @@ async fn orders_are_pinned_edited_replaced_and_removed_and_the_model_hears_of_it
     let removed = session.remove_order(second.order.id.clone()).await.unwrap();
     assert_eq!(removed.state, OrderState::Removed);
     session.ask("and now?").await.unwrap();
-    assert!(world.told().contains("o2, removed by the user, holds no more: Answer in German."));
+    assert!(told(&world).contains("o2, removed by the user, holds no more: Answer in German."));
     assert_eq!(world.model.invalid_requests(), 0);
 }
 
@@ -126,7 +102,7 @@ async fn an_order_pinned_amid_a_run_is_durable_at_once_and_told_at_the_next_step
     assert_eq!(*world.session.status().borrow(), RunStatus::ExecutingTools);
     std::fs::write(world.folder.path().join("go"), "").unwrap();
     assert_eq!(world.session.settled().await.unwrap().end, Some(RunEnd::Stop));
-    assert!(world.told().ends_with("[Standing order o1, pinned by the user: Be brief.]"), "{}", world.told());
+    assert!(told(&world).ends_with("[Standing order o1, pinned by the user: Be brief.]"), "{}", told(&world));
     assert_eq!((world.model.log().len(), world.model.invalid_requests()), (2, 0));
 }
 
@@ -160,7 +136,7 @@ async fn the_model_pins_an_order_of_its_own() {
         ["Standing order o1 is pinned.", "Standing order o2 is pinned in the place of o1."]
     );
     assert!(results[2].starts_with("pin: missing field `text`"), "{results:?}");
-    assert!(!world.told().contains("[Standing order"), "its calls are there");
+    assert!(!told(&world).contains("[Standing order"), "its calls are there");
     assert_eq!(world.model.invalid_requests(), 0);
 }
 
@@ -169,7 +145,7 @@ async fn the_tool_is_offered_from_16_000_tokens_on_and_never_twice() {
     for (window, is_offered) in [(15_999, false), (16_000, true)] {
         let world = with(ScriptedProvider::new(ModelScript::always("Yes.")).window(window), |_| {}).await;
         world.session.ask("hello").await.unwrap();
-        let pins = world.tools_offered().iter().filter(|name| *name == "pin").count();
+        let pins = tools_offered(&world).iter().filter(|name| *name == "pin").count();
         assert_eq!(pins, usize::from(is_offered), "{window}");
     }
 }

@@ -14,6 +14,7 @@ use longhaul_core::run::MAX_PAUSES;
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedFault, ScriptedProvider};
 use longhaul_providers::{ModelRequest, ProviderError};
 use longhaul_store::{BlobStore, MemoryStore, SharedStore};
+use longhaul_testkit::TestSession;
 
 const WINDOW: u64 = 4_096;
 
@@ -37,22 +38,14 @@ fn told(request: &ModelRequest, tale: &str) -> ScriptedAnswer {
     }
 }
 
-struct World {
-    session: Session,
-    model: Arc<ScriptedProvider>,
-    store: SharedStore,
-    runtime: Runtime,
-    _folder: TemporaryFolder,
-}
-
 /// A session that has filled more than half of the window.
-async fn world(prefill: bool) -> World {
+async fn world(prefill: bool) -> TestSession {
     world_of(prefill, None).await
 }
 
 /// Creates a world whose model answers requests that end with its own words with `refusal`, if there is one.
-async fn world_of(prefill: bool, refusal: Option<ProviderError>) -> World {
-    let (folder, tale) = (TemporaryFolder::new().unwrap(), tale());
+async fn world_of(prefill: bool, refusal: Option<ProviderError>) -> TestSession {
+    let tale = tale();
     let model = ScriptedProvider::new(ModelScript::closure(move |request: &ModelRequest, _| {
         let is_begun = request.messages.last().is_some_and(|last| last.role == Role::Assistant);
         Some(match refusal.as_ref().filter(|_| is_begun) {
@@ -60,16 +53,13 @@ async fn world_of(prefill: bool, refusal: Option<ProviderError>) -> World {
             None => told(request, &tale),
         })
     }));
-    let model = model.window(WINDOW).without_tools().keep_requests();
-    let model = Arc::new(if prefill { model.with_prefill() } else { model });
-    let agent = testing::agent(model.clone(), &folder).await.unwrap();
-    let store: SharedStore = Arc::new(MemoryStore::new());
-    let runtime = Runtime::new(agent, store.clone(), BlobStore::in_memory(1 << 20));
-    let session = runtime.create(None).await.unwrap();
+    let model = model.window(WINDOW).without_tools();
+    let world = TestSession::with_model(if prefill { model.with_prefill() } else { model }).await;
     for turn in 0..7 {
-        assert_eq!(session.ask(&format!("question {turn}")).await.unwrap().end, Some(RunEnd::Stop));
+        let outcome = world.session.ask(&format!("question {turn}")).await.unwrap();
+        assert_eq!(outcome.end, Some(RunEnd::Stop));
     }
-    World { session, model, store, runtime, _folder: folder }
+    world
 }
 
 /// A server that refuses to continue an answer is not asked to by later sessions either.
@@ -85,7 +75,7 @@ async fn a_refused_prefill_is_known_to_the_next_session() {
     assert!(!later.inspect_run(continues).await.unwrap());
 }
 
-async fn log(world: &World) -> Vec<Event> {
+async fn log(world: &TestSession) -> Vec<Event> {
     world.store.read(world.session.id(), 0, 10_000).await.unwrap()
 }
 

@@ -8,25 +8,13 @@ use longhaul_core::event::RunEnd;
 use longhaul_providers::ModelRequest;
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
 use longhaul_store::{BlobStore, MemoryStore, SharedStore};
+use longhaul_testkit::TestSession;
 
 const PASSAGE: &str = "I will read the next file and list its ticket.\n";
 
-struct World {
-    session: Session,
-    model: Arc<ScriptedProvider>,
-    _runtime: Runtime,
-    _folder: TemporaryFolder,
-}
-
-async fn world(answer: impl Fn(&ModelRequest) -> ScriptedAnswer + Send + Sync + 'static) -> World {
-    let folder = TemporaryFolder::new().unwrap();
+async fn world(answer: impl Fn(&ModelRequest) -> ScriptedAnswer + Send + Sync + 'static) -> TestSession {
     let script = ModelScript::closure(move |request: &ModelRequest, _| Some(answer(request)));
-    let model = Arc::new(ScriptedProvider::new(script).window(8_192).with_prefill().keep_requests());
-    let agent = testing::agent(model.clone(), &folder).await.unwrap();
-    let store: SharedStore = Arc::new(MemoryStore::new());
-    let runtime = Runtime::new(agent, store, BlobStore::in_memory(1 << 20));
-    let session = runtime.create(None).await.unwrap();
-    World { session, model, _runtime: runtime, _folder: folder }
+    TestSession::with_model(ScriptedProvider::new(script).window(8_192).with_prefill()).await
 }
 
 fn is_warned(request: &ModelRequest) -> bool {

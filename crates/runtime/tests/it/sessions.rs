@@ -17,37 +17,26 @@ use longhaul_providers::scripted::{
 };
 use longhaul_providers::{FeatureSupport, ModelRequest, ProviderError};
 use longhaul_store::{BlobStore, MemoryStore, SharedStore};
+use longhaul_testkit::TestSession;
 use serde_json::json;
 
-struct World {
-    runtime: Runtime,
-    session: Session,
-    model: Arc<ScriptedProvider>,
-    folder: TemporaryFolder,
-}
-
-/// The arguments of a command that runs until [`World::go`].
+/// The arguments of a command that runs until [`go`].
 const UNTIL_GO: &str = r#"{"command":"until [ -e go ]; do sleep 0.02; done"}"#;
 
-impl World {
-    fn go(&self) {
-        std::fs::write(self.folder.path().join("go"), "").unwrap();
-    }
+fn go(world: &TestSession) {
+    std::fs::write(world.folder.path().join("go"), "").unwrap();
 }
 
-async fn world(model: ScriptedProvider, change: impl FnOnce(&mut Agent)) -> World {
-    let store: SharedStore = Arc::new(MemoryStore::new());
-    world_over(store, model, change).await
+async fn world(model: ScriptedProvider, change: impl FnOnce(&mut Agent)) -> TestSession {
+    TestSession::with_agent(model, |agent, _| change(agent)).await
 }
 
-async fn world_over(store: SharedStore, model: ScriptedProvider, change: impl FnOnce(&mut Agent)) -> World {
-    let folder = TemporaryFolder::new().unwrap();
-    let model = Arc::new(model.keep_requests());
-    let mut agent = testing::agent(model.clone(), &folder).await.unwrap();
-    change(&mut agent);
-    let runtime = Runtime::new(agent, store, BlobStore::in_memory(64 << 20));
-    let session = runtime.create(None).await.unwrap();
-    World { runtime, session, model, folder }
+async fn world_over(
+    store: SharedStore,
+    model: ScriptedProvider,
+    change: impl FnOnce(&mut Agent),
+) -> TestSession {
+    TestSession::over(store, model, |agent, _| change(agent)).await
 }
 
 async fn messages(session: &Session) -> Vec<(Role, String)> {
@@ -111,7 +100,7 @@ async fn messages_sent_while_busy_become_one() {
         assert!(sent.queued);
         assert_eq!(sent.position, position);
     }
-    world.go();
+    go(&world);
     assert_eq!(world.session.settled().await.unwrap().end, Some(RunEnd::Stop));
     let seen = messages(&world.session).await;
     assert_eq!(seen[3].1, "[1]: a\n\n[2]: b\n\n[3]: c");
@@ -140,7 +129,7 @@ async fn metadata_is_kept_with_a_message_and_in_its_forks_and_the_model_never_se
     let waiting = world.session.queue().await.unwrap();
     let waiting: Vec<_> = waiting.into_iter().map(|one| one.metadata.unwrap()).collect();
     assert_eq!(waiting, [metadata("first"), metadata("new")]);
-    world.go();
+    go(&world);
     world.session.settled().await.unwrap();
 
     let at = world.session.inspect_run(|run| run.history().last_seq()).await.unwrap();
@@ -273,7 +262,7 @@ async fn a_cancel_does_not_wait_for_what_comes_next() {
         // The cancel comes first, and the tool does not end before this was sent.
         tokio::task::yield_now().await;
         let sent = world.session.send(vec![Part::text("and then this")]).await.unwrap();
-        world.go();
+        go(&world);
         sent
     };
     let cancel = tokio::time::timeout(Duration::from_secs(30), world.session.cancel(false));

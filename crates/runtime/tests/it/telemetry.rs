@@ -21,6 +21,7 @@ use longhaul_providers::scripted::{
     ModelScript, ScriptedAnswer, ScriptedFault, ScriptedProvider, ScriptedSummaries,
 };
 use longhaul_store::{BlobStore, MemoryStore};
+use longhaul_testkit::TestSession;
 use opentelemetry::baggage::BaggageExt as _;
 use opentelemetry::trace::{SpanId, SpanKind, Status as SpanStatus, TraceContextExt as _};
 use opentelemetry::{Context, Value};
@@ -29,9 +30,7 @@ use opentelemetry_sdk::metrics::{InMemoryMetricExporter, SdkMeterProvider};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 
 struct World {
-    runtime: Runtime,
-    session: Session,
-    folder: TemporaryFolder,
+    test: TestSession,
     spans: InMemorySpanExporter,
     meters: SdkMeterProvider,
     metrics: InMemoryMetricExporter,
@@ -43,13 +42,12 @@ async fn world(model: ScriptedProvider, content: ContentCapture, change: impl Fn
     let (spans, metrics) = (InMemorySpanExporter::default(), InMemoryMetricExporter::default());
     let tracers = SdkTracerProvider::builder().with_simple_exporter(spans.clone()).build();
     let meters = SdkMeterProvider::builder().with_periodic_exporter(metrics.clone()).build();
-    let folder = TemporaryFolder::new().unwrap();
-    let mut agent = testing::agent(Arc::new(model.model("heron-1")), &folder).await.unwrap();
-    agent.telemetry = Telemetry::new(&tracers, &meters, content).named("scribe");
-    change(&mut agent);
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
-    let session = runtime.create(None).await.unwrap();
-    World { runtime, session, folder, spans, meters, metrics, _tracers: tracers }
+    let prepare = |agent: &mut Agent, _: &TemporaryFolder| {
+        agent.telemetry = Telemetry::new(&tracers, &meters, content).named("scribe");
+        change(agent);
+    };
+    let test = TestSession::with_agent(model.model("heron-1"), prepare).await;
+    World { test, spans, meters, metrics, _tracers: tracers }
 }
 
 impl World {
@@ -118,7 +116,7 @@ fn writes_once() -> ScriptedProvider {
 #[tokio::test]
 async fn a_run_is_a_tree_of_calls_and_tools() {
     let world = world(writes_once(), ContentCapture::LeftOut, |_| {}).await;
-    assert_eq!(world.session.ask("Write it.").await.unwrap().end, Some(RunEnd::Stop));
+    assert_eq!(world.test.session.ask("Write it.").await.unwrap().end, Some(RunEnd::Stop));
     assert_eq!(
         world.tree(),
         ["invoke_agent scribe", "  chat heron-1", "  execute_tool write", "  chat heron-1"]
@@ -144,8 +142,8 @@ async fn a_run_is_a_tree_of_calls_and_tools() {
             ("gen_ai.request.model", "heron-1"),
             ("gen_ai.request.stream", "true"),
             ("gen_ai.response.finish_reasons", finish),
-            ("gen_ai.conversation.id", world.session.id().as_str()),
-            ("session.id", world.session.id().as_str()),
+            ("gen_ai.conversation.id", world.test.session.id().as_str()),
+            ("session.id", world.test.session.id().as_str()),
             ("llm.provider", "scripted"),
             ("llm.model", "heron-1"),
             ("longhaul.purpose", "main"),
@@ -205,7 +203,7 @@ async fn reading(content: ContentCapture) -> World {
     let world = world(model, content, |_| {}).await;
     for n in 0..7 {
         let lines: String = (0..400).map(|line| format!("file {n} line {line} word-{n}-{line}\n")).collect();
-        std::fs::write(world.folder.path().join(format!("f{n}.txt")), lines).unwrap();
+        std::fs::write(world.test.folder.path().join(format!("f{n}.txt")), lines).unwrap();
     }
     world
 }
@@ -214,9 +212,9 @@ async fn reading(content: ContentCapture) -> World {
 async fn a_compaction_has_its_summary_below_and_calls_after_it_say_so() {
     let world = reading(ContentCapture::LeftOut).await;
     for _ in 0..4 {
-        assert_eq!(world.session.ask("Read on.").await.unwrap().end, Some(RunEnd::Stop));
+        assert_eq!(world.test.session.ask("Read on.").await.unwrap().end, Some(RunEnd::Stop));
     }
-    let edits = world.session.inspect_run(|run| run.history().edits().len()).await.unwrap();
+    let edits = world.test.session.inspect_run(|run| run.history().edits().len()).await.unwrap();
     let mut compactions = world.spans();
     compactions.retain(|span| span.name.starts_with("compact "));
     assert_eq!(compactions.len(), edits, "{:?}", world.tree());
@@ -247,7 +245,7 @@ async fn a_failure_has_its_class_and_no_words() {
     let model = ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text("a b c d e f g")))
         .fail_at(0, ScriptedFault::Disconnect { after: 3 });
     let world = world(model, ContentCapture::LeftOut, |agent| agent.rules.retry.stream_attempts = 0).await;
-    assert_eq!(world.session.ask("hello").await.unwrap().end, Some(RunEnd::Error));
+    assert_eq!(world.test.session.ask("hello").await.unwrap().end, Some(RunEnd::Error));
     for name in ["chat heron-1", "invoke_agent scribe"] {
         let span = world.one(name);
         let error = text(&span, "error.type");
@@ -263,7 +261,7 @@ async fn a_call_and_its_repetitions_are_one_operation() {
         .fail_at(0, ScriptedFault::Status { status: 429, retry_after: None })
         .fail_at(1, ScriptedFault::Status { status: 503, retry_after: None });
     let world = world(model, ContentCapture::LeftOut, |_| {}).await;
-    assert_eq!(world.session.ask("hello").await.unwrap().end, Some(RunEnd::Stop));
+    assert_eq!(world.test.session.ask("hello").await.unwrap().end, Some(RunEnd::Stop));
     let call = world.one("chat heron-1");
     assert_eq!(number(&call, "longhaul.retries"), 2);
     assert_eq!((attribute(&call, "error.type"), call.status), (None, SpanStatus::Unset));
@@ -281,11 +279,11 @@ async fn a_cancelled_run_says_so_wherever_it_was() {
     let long = ScriptedAnswer::text("Running.").call("bash", r#"{"command":"sleep 100"}"#);
     let world =
         world(ScriptedProvider::new(ModelScript::turns([slow, long])), ContentCapture::LeftOut, |_| {}).await;
-    let mut watch = world.session.watch();
-    world.session.send(vec![Part::text("talk")]).await.unwrap();
+    let mut watch = world.test.session.watch();
+    world.test.session.send(vec![Part::text("talk")]).await.unwrap();
     while watch.recv().await.unwrap().name != "llm:chunk" {}
-    world.session.cancel(false).await.unwrap();
-    world.session.settled().await.unwrap();
+    world.test.session.cancel(false).await.unwrap();
+    world.test.session.settled().await.unwrap();
     assert_eq!(text(&world.one("chat heron-1"), "error.type"), "cancelled");
     let turn = world.one("invoke_agent scribe");
     assert_eq!(
@@ -293,10 +291,10 @@ async fn a_cancelled_run_says_so_wherever_it_was() {
         ("cancelled".into(), "cancelled".into())
     );
     world.spans.reset();
-    world.session.send(vec![Part::text("run")]).await.unwrap();
+    world.test.session.send(vec![Part::text("run")]).await.unwrap();
     until(&world.session, RunStatus::ExecutingTools).await;
-    world.session.cancel(false).await.unwrap();
-    world.session.settled().await.unwrap();
+    world.test.session.cancel(false).await.unwrap();
+    world.test.session.settled().await.unwrap();
     assert_eq!(text(&world.one("execute_tool bash"), "error.type"), "cancelled");
     assert!(attribute(&world.one("chat heron-1"), "error.type").is_none());
 }
@@ -306,8 +304,8 @@ async fn a_runtime_that_ends_leaves_no_span_open() {
     let slow = ScriptedAnswer::text("one two three ".repeat(400)).pace(Duration::from_millis(10));
     let world =
         world(ScriptedProvider::new(ModelScript::always(slow)), ContentCapture::LeftOut, |_| {}).await;
-    let mut watch = world.session.watch();
-    world.session.send(vec![Part::text("talk")]).await.unwrap();
+    let mut watch = world.test.session.watch();
+    world.test.session.send(vec![Part::text("talk")]).await.unwrap();
     while watch.recv().await.unwrap().name != "llm:chunk" {}
     let World { runtime, session, spans, _tracers, .. } = world;
     drop((runtime, session));
@@ -361,9 +359,9 @@ async fn a_tool_finds_its_span_and_the_session_in_its_context() {
     let seen = Arc::clone(&looker.0);
     let add = |agent: &mut Agent| agent.tools.add(Arc::new(looker)).unwrap();
     let world = world(ScriptedProvider::new(script), ContentCapture::LeftOut, add).await;
-    assert_eq!(world.session.ask("Look.").await.unwrap().end, Some(RunEnd::Stop));
+    assert_eq!(world.test.session.ask("Look.").await.unwrap().end, Some(RunEnd::Stop));
     let (session, span) = seen.lock().unwrap().take().unwrap();
-    assert_eq!(session, world.session.id().as_str());
+    assert_eq!(session, world.test.session.id().as_str());
     assert_eq!(span, world.one("execute_tool look").span_context.span_id());
     assert!(!world.exported().contains("ibis"), "a tool that does not exist has no name");
 }
@@ -371,8 +369,8 @@ async fn a_tool_finds_its_span_and_the_session_in_its_context() {
 #[tokio::test]
 async fn metrics_have_the_names_and_buckets_of_the_conventions() {
     let world = world(writes_once(), ContentCapture::LeftOut, |_| {}).await;
-    world.session.ask("Write it.").await.unwrap();
-    let used = world.session.inspect_run(|run| run.history().cumulative_usage().clone()).await.unwrap();
+    world.test.session.ask("Write it.").await.unwrap();
+    let used = world.test.session.inspect_run(|run| run.history().cumulative_usage().clone()).await.unwrap();
     world.meters.force_flush().unwrap();
     let exported = world.metrics.get_finished_metrics().unwrap();
     let newest = exported.last().unwrap();

@@ -108,7 +108,7 @@ async fn hazard_03_counts_are_snapshots_and_survive_whatever_ends_the_answer() {
     assert!(usage.raw.unwrap().as_str().contains(r#""input_tokens":9"#));
 
     let (reply, _gone) = open_stream(&[START, OPEN, HEL]);
-    let fake = Fake::start(reply).await;
+    let fake = ScriptedUpstream::start(reply).await;
     let provider = AnthropicProvider::new(config(&fake)).unwrap();
     let mut cancelled = provider.call(request()).await.unwrap();
     let Some(Ok(ModelEvent::Usage(usage))) = cancelled.next().await else { panic!("counts come first") };
@@ -200,7 +200,7 @@ async fn hazard_08_an_error_holds_its_status_the_time_to_wait_and_the_whole_body
 #[tokio::test]
 async fn hazard_09_silence_ends_an_answer_and_length_does_not() {
     let (reply, _gone) = open_stream(&[START, OPEN, HEL]);
-    let fake = Fake::start(reply).await;
+    let fake = ScriptedUpstream::start(reply).await;
     let mut config = config(&fake);
     // Long enough for a busy machine to hand over what was sent before the silence.
     config.endpoint.timeouts.idle = Duration::from_secs(2);
@@ -214,7 +214,7 @@ async fn hazard_09_silence_ends_an_answer_and_length_does_not() {
     assert_eq!(error.usage.unwrap().input_tokens, 127);
 
     let pings = vec!["event: ping\ndata: {\"type\":\"ping\"}\n\n"; 1_100];
-    let fake = Fake::start(move |_| {
+    let fake = ScriptedUpstream::start(move |_| {
         let pieces: Vec<&str> =
             [START, OPEN, HEL].into_iter().chain(pings.iter().copied()).chain([LO, END, STOP]).collect();
         stream(&pieces, End::Whole)
@@ -233,7 +233,7 @@ async fn hazard_09_silence_ends_an_answer_and_length_does_not() {
 
 #[tokio::test]
 async fn hazard_10_tokens_are_counted_by_the_same_encoder() {
-    let fake = Fake::start(|asked| match asked.path.as_str() {
+    let fake = ScriptedUpstream::start(|asked| match asked.path.as_str() {
         "/v1/messages/count_tokens" => answer(200, "application/json", r#"{"input_tokens":2095}"#),
         _ => stream(HELLO, End::Whole),
     })
@@ -242,7 +242,7 @@ async fn hazard_10_tokens_are_counted_by_the_same_encoder() {
     config.endpoint.body.insert("temperature".into(), json!(0));
     let provider = AnthropicProvider::new(config).unwrap();
     assert_eq!(provider.count(&request()).await, Ok(Some(2095)));
-    let asked = &fake.asked()[0];
+    let asked = &fake.received()[0];
     assert_eq!(
         (&asked.headers["x-api-key"], &asked.headers["anthropic-version"]),
         (&KEY.parse().unwrap(), &VERSION.parse().unwrap())
@@ -255,7 +255,7 @@ async fn hazard_10_tokens_are_counted_by_the_same_encoder() {
     assert_eq!(counted, called);
 
     let count = |status: u16, body: &'static str| async move {
-        let fake = Fake::start(move |_| answer(status, "application/json", body)).await;
+        let fake = ScriptedUpstream::start(move |_| answer(status, "application/json", body)).await;
         AnthropicProvider::new(self::config(&fake)).unwrap().count(&request()).await
     };
     assert_eq!(count(404, "{}").await, Ok(None), "a gateway without this endpoint");
@@ -298,10 +298,10 @@ async fn hazard_11_what_is_unknown_is_no_error_and_is_kept() {
 
 #[tokio::test]
 async fn hazard_12_what_is_sent_is_what_was_rendered() {
-    let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
+    let fake = ScriptedUpstream::start(|_| stream(HELLO, End::Whole)).await;
     let provider = AnthropicProvider::new(config(&fake)).unwrap();
     let rendered = provider.render(&request()).unwrap();
     assert_eq!(provider.render(&request()).unwrap(), rendered);
     finished(call(&provider, request()).await);
-    assert_eq!(fake.asked()[0].body, rendered);
+    assert_eq!(fake.received()[0].body, rendered);
 }

@@ -1,5 +1,6 @@
 //! Known hazards of adapters, in Gemini's form.
 
+use longhaul_testkit::ScriptedUpstream;
 use std::time::Duration;
 
 use longhaul_core::error::ErrorCode;
@@ -11,11 +12,11 @@ use longhaul_providers::{ModelEvent, ModelRequest, Provider};
 use tokio::sync::oneshot;
 
 use super::{HELLO, KEY, against, call, data, endpoint, finished, request};
-use crate::fake::{End, Fake, answer, stream, whole_then_silence};
+use crate::answers::{End, answer, stream, whole_then_silence};
 
 #[tokio::test]
 async fn hazard_06_the_key_is_a_header_and_no_part_of_the_address() {
-    let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
+    let fake = ScriptedUpstream::start(|_| stream(HELLO, End::Whole)).await;
     let mut endpoint = endpoint(&fake);
     endpoint.model = "tunedModels/mine".to_owned();
     // A tuned model's name has its kind in it, and no `models/` before it.
@@ -23,7 +24,7 @@ async fn hazard_06_the_key_is_a_header_and_no_part_of_the_address() {
         endpoint.model = model.to_owned();
         finished(call(&GeminiProvider::new(endpoint.clone()).unwrap(), request()).await);
     }
-    let asked = fake.asked();
+    let asked = fake.received();
     assert_eq!(asked[0].path, "/v1beta/models/gemini-2.5-flash:streamGenerateContent");
     assert_eq!(asked[1].path, "/v1beta/tunedModels/mine:streamGenerateContent");
     for asked in asked {
@@ -48,7 +49,7 @@ async fn hazard_01_items_go_back_verbatim_and_in_order() {
         .map(|part| data(&format!(r#"{{"candidates":[{{"content":{{"parts":[{part}],"role":"model"}}}}]}}"#)))
         .collect();
     let end = data(r#"{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1}}"#);
-    let fake = Fake::start(move |_| {
+    let fake = ScriptedUpstream::start(move |_| {
         let pieces: Vec<&str> = chunks.iter().chain([&end]).map(String::as_str).collect();
         stream(&pieces, End::Whole)
     })
@@ -83,7 +84,7 @@ async fn hazard_01_items_go_back_verbatim_and_in_order() {
         });
     }
     finished(call(&provider, second).await);
-    let sent = String::from_utf8(fake.asked()[1].body.to_vec()).unwrap();
+    let sent = String::from_utf8(fake.received()[1].body.to_vec()).unwrap();
     let model = format!(r#"{{"role":"model","parts":[{}]}}"#, parts[1..].join(","));
     let results = r#"{"role":"user","parts":[{"functionResponse":{"id":"fc-1","name":"read","response":{"output":"ok"}}},{"functionResponse":{"name":"list","response":{"output":"ok"}}}]}"#;
     assert_eq!(
@@ -236,7 +237,8 @@ async fn hazard_09_only_silence_ends_a_stream() {
     let hold = std::sync::Arc::new(std::sync::Mutex::new(Some(hold)));
     let pieces = || [HELLO[0], "\r\n\r\n"];
     let fake =
-        Fake::start(move |_| whole_then_silence(&pieces(), hold.lock().unwrap().take().unwrap())).await;
+        ScriptedUpstream::start(move |_| whole_then_silence(&pieces(), hold.lock().unwrap().take().unwrap()))
+            .await;
     let mut endpoint = endpoint(&fake);
     // Long enough for a busy machine to hand over what was sent before the silence.
     endpoint.timeouts.idle = Duration::from_secs(2);
@@ -247,7 +249,7 @@ async fn hazard_09_only_silence_ends_a_stream() {
 
 #[tokio::test]
 async fn hazard_10_a_count_is_asked_with_the_bytes_of_the_call() {
-    let fake = Fake::start(|asked| match asked.path.as_str() {
+    let fake = ScriptedUpstream::start(|asked| match asked.path.as_str() {
         "/v1beta/models/gemini-2.5-flash:countTokens" => {
             answer(200, "application/json", r#"{"totalTokens":4711,"promptTokensDetails":[]}"#)
         }
@@ -258,12 +260,12 @@ async fn hazard_10_a_count_is_asked_with_the_bytes_of_the_call() {
     let request = ModelRequest { system: "be brief".into(), max_output_tokens: Some(9), ..request() };
     assert_eq!(provider.count(&request).await.unwrap(), Some(4711));
     let sent = String::from_utf8(provider.render(&request).unwrap().to_vec()).unwrap();
-    let counted = String::from_utf8(fake.asked()[0].body.to_vec()).unwrap();
+    let counted = String::from_utf8(fake.received()[0].body.to_vec()).unwrap();
     // The count must be of exactly the bytes that the call will have.
     let expected =
         format!(r#"{{"generateContentRequest":{{"model":"models/gemini-2.5-flash",{}}}"#, &sent[1..]);
     assert_eq!(counted, expected);
-    let silent = Fake::start(|_| answer(200, "application/json", "{}")).await;
+    let silent = ScriptedUpstream::start(|_| answer(200, "application/json", "{}")).await;
     let error = GeminiProvider::new(endpoint(&silent)).unwrap().count(&request).await.unwrap_err();
     assert_eq!(error.code, ErrorCode::ThirdParty);
 }
@@ -287,10 +289,10 @@ async fn hazard_11_what_is_unknown_is_kept_or_let_pass() {
 
 #[tokio::test]
 async fn hazard_12_what_is_rendered_is_what_is_sent() {
-    let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
+    let fake = ScriptedUpstream::start(|_| stream(HELLO, End::Whole)).await;
     let provider = GeminiProvider::new(endpoint(&fake)).unwrap();
     let rendered = provider.render(&request()).unwrap();
     finished(call(&provider, request()).await);
-    assert_eq!(fake.asked()[0].body, rendered);
-    assert_eq!(fake.asked()[0].headers["content-type"], "application/json");
+    assert_eq!(fake.received()[0].body, rendered);
+    assert_eq!(fake.received()[0].headers["content-type"], "application/json");
 }

@@ -1,73 +1,13 @@
-//! A fake server with a test's answers.
+//! Answers of a scripted model server, byte by byte.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::Request;
-use axum::http::{HeaderMap, Response, StatusCode};
+use axum::http::{Response, StatusCode};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
-
-/// A received request.
-#[derive(Clone, Debug)]
-pub(crate) struct Asked {
-    pub(crate) path: String,
-    pub(crate) query: String,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
-}
-
-/// A running server, stopped with the drop of the value.
-pub(crate) struct Fake {
-    address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
-    task: JoinHandle<()>,
-}
-
-impl Fake {
-    pub(crate) async fn start<F>(answer: F) -> Self
-    where
-        F: Fn(&Asked) -> Response<Body> + Clone + Send + Sync + 'static,
-    {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let log = asked.clone();
-        let app = axum::Router::new().fallback(move |request: Request| {
-            let (answer, log) = (answer.clone(), log.clone());
-            async move {
-                let (head, body) = request.into_parts();
-                let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
-                let query = head.uri.query().unwrap_or_default().to_owned();
-                let asked = Asked { path: head.uri.path().to_owned(), query, headers: head.headers, body };
-                log.lock().unwrap().push(asked.clone());
-                answer(&asked)
-            }
-        });
-        // The task never ends by itself; `Drop` aborts it.
-        let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { address, asked, task }
-    }
-
-    pub(crate) fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
-    }
-
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
-    }
-}
-
-impl Drop for Fake {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
 
 /// A whole body.
 pub(crate) fn answer(status: u16, content_type: &str, body: impl Into<Body>) -> Response<Body> {

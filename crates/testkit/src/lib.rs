@@ -1,0 +1,20 @@
+//! Shared fakes for the tests of the workspace. Only dev-dependencies name this crate.
+//!
+//! - [`ScriptedUpstream`] is a model server over HTTP that gives a test's answers and keeps what it was sent.
+//! - [`chat`] writes answers of Chat Completions servers.
+//! - `TestSession` (feature `session`) is a session in a temporary folder, with a scripted model.
+//!
+//! A fake that only one test needs stays with that test.
+
+// A fake that cannot start has no caller that could go on.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+pub mod chat;
+mod upstream;
+
+#[cfg(feature = "session")]
+mod session;
+
+#[cfg(feature = "session")]
+pub use session::TestSession;
+pub use upstream::{ReceivedRequest, ScriptedUpstream, UpstreamAnswer};
