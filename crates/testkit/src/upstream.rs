@@ -67,13 +67,13 @@ pub enum UpstreamAnswer {
     After(Duration, Box<UpstreamAnswer>),
     /// Another answer as soon as the test sets the value.
     When(watch::Receiver<bool>, Box<UpstreamAnswer>),
-    /// Any other answer.
-    Response(Response<Body>),
+    /// Any other answer. The lock makes a body that no two threads may read at once part of a shared script.
+    Response(Mutex<Response<Body>>),
 }
 
 impl From<Response<Body>> for UpstreamAnswer {
     fn from(response: Response<Body>) -> Self {
-        Self::Response(response)
+        Self::Response(Mutex::new(response))
     }
 }
 
@@ -131,7 +131,7 @@ impl UpstreamAnswer {
                 tokio::time::sleep(time).await;
                 Box::pin(answer.into_response()).await
             }
-            Self::Response(response) => response,
+            Self::Response(response) => response.into_inner().unwrap_or_else(PoisonError::into_inner),
         }
     }
 }
@@ -163,11 +163,27 @@ impl ScriptedUpstream {
     pub async fn start<A: Into<UpstreamAnswer>>(
         script: impl Fn(&ReceivedRequest) -> A + Send + Sync + 'static,
     ) -> Self {
+        Self::start_beside(|_| None, script).await
+    }
+
+    /// Starts a server like [`Self::start`] with pages: a `GET` of a path for which `page` returns an answer gets it, and
+    /// is neither numbered nor kept.
+    ///
+    /// # Panics
+    /// If no port is free.
+    pub async fn start_beside<A: Into<UpstreamAnswer>>(
+        page: impl Fn(&str) -> Option<UpstreamAnswer> + Send + Sync + 'static,
+        script: impl Fn(&ReceivedRequest) -> A + Send + Sync + 'static,
+    ) -> Self {
         let received = ReceivedLog::default();
-        let (log, script) = (Arc::clone(&received), Arc::new(script));
+        let (log, page, script) = (Arc::clone(&received), Arc::new(page), Arc::new(script));
         let app = Router::new().fallback(move |request: Request| {
-            let (log, script) = (Arc::clone(&log), Arc::clone(&script));
+            let (log, page, script) = (Arc::clone(&log), Arc::clone(&page), Arc::clone(&script));
             async move {
+                let page = (request.method() == Method::GET).then(|| page(request.uri().path())).flatten();
+                if let Some(page) = page {
+                    return page.into_response().await;
+                }
                 match receive(request, &log).await {
                     Some(request) => script(&request).into().into_response().await,
                     // The client has left in the middle of its request.

@@ -56,7 +56,7 @@ async fn model(speaks: Dialect, text: String) -> Server {
         let (said, asks) = begun(speaks, body);
         let rest = rest(speaks, body, &text);
         let again = if asks { &said[said.len() - 40..] } else { "" };
-        Does::Events(
+        UpstreamAnswer::Events(
             events(speaks, &format!("id{number}"), &format!("{again}{rest}"), (300, 20)),
             Duration::ZERO,
         )
@@ -182,7 +182,7 @@ async fn what_is_done_before_the_answer_is_told_in_comments_and_where_wanted_in_
 async fn a_summary_is_counted_in_the_headers_of_a_whole_answer() {
     let server = Server::start(|_, body| match is_summary_request(body) {
         true => pruned(),
-        false => Does::Events(streamed("a", "fine", Some((900, 3))), Duration::ZERO),
+        false => UpstreamAnswer::Events(streamed("a", "fine", Some((900, 3))), Duration::ZERO),
     })
     .await;
     let reply = server.gateway(3_000).answer(call(Dialect::Messages, &conversation(24), false)).await;
@@ -216,7 +216,7 @@ fn asking(dialect: Dialect, items: &[Value], most: u64) -> (ClientRequest, &'sta
 
 async fn whole(server: &Server, gateway: &Gateway, asked: ClientRequest) -> (GatewayReply, Vec<Value>) {
     let reply = gateway.answer(asked).await;
-    (reply, server.sent().iter().map(Sent::json).collect())
+    (reply, server.sent().iter().map(ReceivedRequest::json).collect())
 }
 
 #[tokio::test]
@@ -280,8 +280,13 @@ async fn a_prompt_that_is_all_there_is_goes_out_as_a_question() {
 /// A server with a window of 5,600 which it tells of only when it refuses. `says` its refusal.
 async fn narrow(speaks: Dialect, says: fn(u64) -> String) -> Server {
     Server::start(move |number, asked| match asked["max_tokens"].as_u64() {
-        Some(most) if 3_023 + most > 5_600 => Does::Json(400, json!({ "error": { "message": says(most) } })),
-        _ => Does::Events(events(speaks, &format!("a{number}"), "short, then", (3_023, 3)), Duration::ZERO),
+        Some(most) if 3_023 + most > 5_600 => {
+            UpstreamAnswer::Json(400, json!({ "error": { "message": says(most) } }))
+        }
+        _ => UpstreamAnswer::Events(
+            events(speaks, &format!("a{number}"), "short, then", (3_023, 3)),
+            Duration::ZERO,
+        ),
     })
     .await
 }
@@ -322,7 +327,7 @@ async fn after_a_refusal_a_shorter_one_is_asked_for_and_the_window_is_known() {
 async fn what_cannot_fit_is_told_in_figures_that_add_up() {
     let refuses = |_, _: &Value| {
         let message = "This model's maximum context length is 2000 tokens. Please reduce the length.";
-        Does::Json(400, json!({ "error": { "message": message } }))
+        UpstreamAnswer::Json(400, json!({ "error": { "message": message } }))
     };
     for (asks, speaks) in PAIRS {
         let server = Server::start(refuses).await;
@@ -349,11 +354,11 @@ async fn a_stream_that_breaks_fails_under_the_name_that_it_has() {
     let parts = streamed("a", "one two three four", None)[..4].to_vec();
     let across = {
         let parts = parts.clone();
-        Server::start(move |_, _| Does::Breaks(parts.clone())).await
+        Server::start(move |_, _| UpstreamAnswer::Breaks(parts.clone())).await
     };
     let own = {
         let events = events(Dialect::Responses, "resp_own", "one two three four five six", (9, 2));
-        Server::start(move |_, _| Does::Breaks(events[..4].to_vec())).await
+        Server::start(move |_, _| UpstreamAnswer::Breaks(events[..4].to_vec())).await
     };
     let mut same = own.upstream(8_000);
     same.dialects = vec![Dialect::Responses];
@@ -384,7 +389,8 @@ async fn in_the_callers_own_dialect_too_the_end_of_a_stream_says_what_was_done()
                 .map(|event| event.replace("\"finish_reason\":", "\"finish_reason\": "))
                 .collect();
             let script = all.clone();
-            let server = Server::start(move |_, _| Does::Events(script.clone(), Duration::ZERO)).await;
+            let server =
+                Server::start(move |_, _| UpstreamAnswer::Events(script.clone(), Duration::ZERO)).await;
             let mut upstream = crate::model::upstream(&server, dialect, window, false);
             upstream.endpoint.declared.prefill = Some(false);
             let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));

@@ -36,7 +36,7 @@ async fn added_tools_join_the_list_and_calls_of_them_come_back_as_the_client_kno
     let server = Server::start(|_, _| {
         let call = json!({ "id": "c1", "type": "function", "index": 0,
             "function": { "name": "mcp__files__read", "arguments": "{\"path\":\"a\"}" } });
-        Does::Json(
+        UpstreamAnswer::Json(
             200,
             json!({ "id": "a", "object": "chat.completion", "choices": [{ "index": 0, "finish_reason": "tool_calls",
                 "message": { "role": "assistant", "content": null, "tool_calls": [call] } }],
@@ -62,7 +62,8 @@ async fn added_tools_join_the_list_and_calls_of_them_come_back_as_the_client_kno
 
 #[tokio::test]
 async fn the_providers_own_server_gets_the_item() {
-    let server = Server::start(|_, _| Does::Json(400, json!({ "error": { "message": "whatever" } }))).await;
+    let server =
+        Server::start(|_, _| UpstreamAnswer::Json(400, json!({ "error": { "message": "whatever" } }))).await;
     let mut upstream = UpstreamOptions::new("up", Kind::OpenAi, server.url.as_str());
     upstream.endpoint.declared.window = Some(200_000);
     let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(vec![upstream]) });
@@ -88,7 +89,8 @@ fn request_with_deferred_tools() -> Value {
 
 #[tokio::test]
 async fn tools_that_a_client_has_deferred_are_found_here_where_the_upstream_has_no_search() {
-    let server = Server::start(|_, _| Does::Events(streamed("a", "fine", None), Duration::ZERO)).await;
+    let server =
+        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO)).await;
     let gateway = server.gateway(16_000);
     let reply = gateway.answer(messages_call(&request_with_deferred_tools())).await;
     assert_eq!(reply.status, StatusCode::OK);
@@ -98,7 +100,8 @@ async fn tools_that_a_client_has_deferred_are_found_here_where_the_upstream_has_
     assert_eq!(tools.collect::<Vec<_>>(), [json!("read"), json!("tool_search"), json!("tool_call")]);
 
     // Anthropic's own server finds them itself.
-    let server = Server::start(|_, _| Does::Json(400, json!({ "error": { "message": "whatever" } }))).await;
+    let server =
+        Server::start(|_, _| UpstreamAnswer::Json(400, json!({ "error": { "message": "whatever" } }))).await;
     let mut upstream = UpstreamOptions::new("up", Kind::Anthropic, server.url.as_str());
     upstream.endpoint.declared.window = Some(16_000);
     let gateway = self::gateway(GatewayOptions { attempts: 1, ..waiting(vec![upstream]) });

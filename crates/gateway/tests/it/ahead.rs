@@ -33,11 +33,14 @@ async fn model(may_summarise: watch::Receiver<bool>) -> Server {
     Server::start(move |number, body| {
         if is_summary_request(body) {
             let text = streamed("s", &summary_of(body), Some((20_000, 60)));
-            return Does::When(may_summarise.clone(), Box::new(Does::Events(text, Duration::ZERO)));
+            return UpstreamAnswer::When(
+                may_summarise.clone(),
+                Box::new(UpstreamAnswer::Events(text, Duration::ZERO)),
+            );
         }
         let mut answer = said(&format!("answer {number}"), 0, 0);
         answer.as_object_mut().unwrap().remove("usage");
-        Does::Json(200, answer)
+        UpstreamAnswer::Json(200, answer)
     })
     .await
 }
@@ -70,7 +73,7 @@ async fn turn(gateway: &Gateway, messages: &mut Vec<Value>) -> Turn {
     turn
 }
 
-fn summaries(server: &Server) -> Vec<Sent> {
+fn summaries(server: &Server) -> Vec<ReceivedRequest> {
     server.sent().into_iter().filter(|sent| is_summary_request(&sent.json())).collect()
 }
 
@@ -225,9 +228,9 @@ async fn a_summary_is_asked_for_in_the_bytes_of_the_request_before() {
 async fn a_history_with_another_end_each_time_gets_no_summary_for_each_request() {
     for is_well in [true, false] {
         let server = Server::start(move |number, body| match (is_summary_request(body), is_well) {
-            (true, true) => Does::Events(streamed("s", &summary_of(body), None), Duration::ZERO),
-            (true, false) => Does::Json(500, json!({ "error": { "message": "overloaded" } })),
-            (false, _) => Does::Json(200, said(&format!("answer {number}"), 0, 0)),
+            (true, true) => UpstreamAnswer::Events(streamed("s", &summary_of(body), None), Duration::ZERO),
+            (true, false) => UpstreamAnswer::Json(500, json!({ "error": { "message": "overloaded" } })),
+            (false, _) => UpstreamAnswer::Json(200, said(&format!("answer {number}"), 0, 0)),
         })
         .await;
         let gateway = gateway(GatewayOptions::new(vec![server.upstream(WINDOW)]));
@@ -275,7 +278,8 @@ async fn a_summary_for_a_caller_without_a_key_is_asked_for_without_one() {
 #[tokio::test]
 async fn nothing_is_summarised_for_requests_that_are_refused() {
     let server =
-        Server::start(|_, _| Does::Json(401, json!({ "error": { "message": "no such key" } }))).await;
+        Server::start(|_, _| UpstreamAnswer::Json(401, json!({ "error": { "message": "no such key" } })))
+            .await;
     let gateway = gateway(GatewayOptions::new(vec![server.upstream(WINDOW)]));
     let reply = gateway.answer(chat(request(&long(80), false))).await;
     assert_eq!(reply.status, StatusCode::UNAUTHORIZED);
@@ -287,8 +291,8 @@ async fn nothing_is_summarised_for_requests_that_are_refused() {
 #[tokio::test]
 async fn a_model_that_writes_no_summaries_is_left_alone() {
     let server = Server::start(|number, body| match is_summary_request(body) {
-        true => Does::Json(200, said("Done.", 100, 2)),
-        false => Does::Json(200, said(&format!("answer {number}"), 0, 0)),
+        true => UpstreamAnswer::Json(200, said("Done.", 100, 2)),
+        false => UpstreamAnswer::Json(200, said(&format!("answer {number}"), 0, 0)),
     })
     .await;
     // The clock stands still: how long the turns take decides nothing.

@@ -42,7 +42,7 @@ async fn model(dialect: Dialect, text: String, again: Again) -> Server {
         let again = again(&said, number);
         let rest = if again.is_empty() { rest.trim_start() } else { rest };
         let events = events(dialect, &format!("id{number}"), &format!("{again}{rest}"), (300, 20));
-        Does::Events(events, Duration::ZERO)
+        UpstreamAnswer::Events(events, Duration::ZERO)
     })
     .await
 }
@@ -97,14 +97,14 @@ async fn a_model_that_only_repeats_adds_nothing_and_the_answer_ends_as_one_that_
                 let (said, _) = begun(dialect, body);
                 let again = if said.is_empty() { text.clone() } else { repetition(&said).to_owned() };
                 let events = events_with_blanks_behind(dialect, &format!("id{number}"), &again, (300, 20));
-                Does::Events(events, Duration::ZERO)
+                UpstreamAnswer::Events(events, Duration::ZERO)
             })
             .await;
             for stream in [true, false] {
                 let before = server.sent().len();
                 let gateway = gateway_at(&server, dialect, 1_300);
                 let out = body(gateway.answer(call(dialect, &conversation(6), stream)).await).await;
-                let sent: Vec<Value> = server.sent()[before..].iter().map(Sent::json).collect();
+                let sent: Vec<Value> = server.sent()[before..].iter().map(ReceivedRequest::json).collect();
                 assert_eq!(sent.len(), 2, "it was stopped once");
                 let said = begun(dialect, &sent[1]).0;
                 assert!(said.len() > 2_400, "{}", said.len());
@@ -153,7 +153,7 @@ async fn who_can_go_on_exactly_is_not_asked_in_words() {
     let server = Server::start(move |number, body| {
         let (begun, asks) = begun(Dialect::Chat, body);
         assert!(!asks);
-        Does::Events(
+        UpstreamAnswer::Events(
             streamed(&format!("id{number}"), said.strip_prefix(&begun).unwrap(), None),
             Duration::ZERO,
         )

@@ -44,7 +44,7 @@ async fn server() -> Server {
         let messages = body["messages"].as_array().unwrap();
         let input: usize = messages.iter().map(count).sum();
         let text = words(120, messages.len());
-        Does::Json(200, said(&text, input as u64, 124))
+        UpstreamAnswer::Json(200, said(&text, input as u64, 124))
     })
     .await
 }
@@ -80,9 +80,9 @@ async fn grown(strategy: Option<&str>, window: u64) -> Asked {
 }
 
 fn asked(server: &Server) -> Asked {
-    let (summaries, mains): (Vec<Sent>, Vec<Sent>) =
+    let (summaries, mains): (Vec<ReceivedRequest>, Vec<ReceivedRequest>) =
         server.sent().into_iter().partition(|sent| is_summary_request(&sent.json()));
-    let mains: Vec<Vec<Value>> = mains.iter().map(Sent::messages).collect();
+    let mains: Vec<Vec<Value>> = mains.iter().map(ReceivedRequest::messages).collect();
     let sizes: Vec<usize> = mains.iter().map(|messages| messages.iter().map(count).sum()).collect();
     let mut cached = 0;
     for (at, messages) in mains.iter().enumerate() {
@@ -105,7 +105,7 @@ fn asked(server: &Server) -> Asked {
 async fn openai_is_sent_a_key_of_the_conversation_for_its_cache() {
     for dialect in [Dialect::Chat, Dialect::Responses] {
         let server = Server::start(move |_, _| {
-            Does::Events(crate::model::events(dialect, "a", "fine", (9, 1)), Duration::ZERO)
+            UpstreamAnswer::Events(crate::model::events(dialect, "a", "fine", (9, 1)), Duration::ZERO)
         })
         .await;
         let mut upstream = crate::model::upstream(&server, dialect, 8_000, false);
@@ -134,7 +134,7 @@ async fn openai_is_sent_a_key_of_the_conversation_for_its_cache() {
 
 async fn messages_server() -> Server {
     let events = || crate::model::events(Dialect::Messages, "a", "fine", (9, 1));
-    Server::start(move |_, _| Does::Events(events(), Duration::ZERO)).await
+    Server::start(move |_, _| UpstreamAnswer::Events(events(), Duration::ZERO)).await
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ fn call(input: &Value, stream: bool) -> ClientRequest {
 async fn server() -> Server {
     Server::start(|_, body| match is_summary_request(body) {
         true => pruned(),
-        false => Does::Events(streamed("a", "fine", None), Duration::ZERO),
+        false => UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO),
     })
     .await
 }

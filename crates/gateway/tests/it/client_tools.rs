@@ -45,7 +45,7 @@ fn asking(dialect: Dialect, tools: &[(&str, Option<Value>)], stream: bool) -> Cl
 }
 
 /// What a model's server answers: a call of the tool with these arguments, in pieces, or without any if there is none.
-fn calling(speaks: Dialect, tool: &str, pieces: &[Value]) -> Does {
+fn calling(speaks: Dialect, tool: &str, pieces: &[Value]) -> UpstreamAnswer {
     let events: Vec<Value> = match speaks {
         Dialect::Messages => {
             let delta = |piece: &Value| json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "input_json_delta", "partial_json": piece } });
@@ -86,7 +86,7 @@ fn calling(speaks: Dialect, tool: &str, pieces: &[Value]) -> Does {
     if speaks != Dialect::Messages {
         events.push("data: [DONE]\n\n".to_owned());
     }
-    Does::Events(events, Duration::ZERO)
+    UpstreamAnswer::Events(events, Duration::ZERO)
 }
 
 fn config(server: &Server, speaks: Dialect) -> GatewayOptions {
@@ -97,7 +97,7 @@ fn config(server: &Server, speaks: Dialect) -> GatewayOptions {
 }
 
 /// The tools that a model's server was told of, by name.
-fn told(speaks: Dialect, sent: &Sent) -> Vec<(String, Value)> {
+fn told(speaks: Dialect, sent: &ReceivedRequest) -> Vec<(String, Value)> {
     let tools = sent.json()["tools"].as_array().cloned().unwrap_or_default();
     let tool = |tool: Value| match speaks {
         Dialect::Messages => (tool["name"].as_str().unwrap().to_owned(), tool["input_schema"].clone()),
@@ -219,7 +219,7 @@ async fn a_call_without_arguments_beside_another_is_not_taken_for_it() {
     ];
     for asks in [Dialect::Messages, Dialect::Responses] {
         let events = events.clone();
-        let server = Server::start(move |_, _| Does::Events(events.clone(), Duration::ZERO)).await;
+        let server = Server::start(move |_, _| UpstreamAnswer::Events(events.clone(), Duration::ZERO)).await;
         let reply = gateway(config(&server, Dialect::Chat))
             .answer(asking(asks, &[("ls", None), ("cat", None)], true))
             .await;
@@ -257,7 +257,8 @@ async fn functions_without_parameters_get_an_empty_schema_at_a_server_of_the_sam
     let own = json!({ "type": "object", "properties": { "p": { "type": "string" } } });
     for dialect in [Dialect::Chat, Dialect::Messages, Dialect::Responses] {
         let server =
-            Server::start(|_, _| Does::Json(400, json!({ "error": { "message": "whatever" } }))).await;
+            Server::start(|_, _| UpstreamAnswer::Json(400, json!({ "error": { "message": "whatever" } })))
+                .await;
         let mut config = config(&server, dialect);
         config.upstreams[0].dialects = vec![dialect];
         let asked = asking(

@@ -40,20 +40,20 @@ fn clearing() -> Value {
 }
 
 /// The results that a request carries whole: a placeholder may show their beginning and their end.
-fn whole_results(sent: &Sent) -> Vec<usize> {
+fn whole_results(sent: &ReceivedRequest) -> Vec<usize> {
     let text = sent.json().to_string();
     (0..20).filter(|at| text.contains(&format!("middle{at}."))).collect()
 }
 
 /// An answer of a server that speaks Messages.
-fn native_answer(stream: bool) -> Does {
+fn native_answer(stream: bool) -> UpstreamAnswer {
     let message = json!({ "id": "msg", "type": "message", "role": "assistant", "model": "m", "content": [],
         "stop_reason": null, "usage": { "input_tokens": 10, "output_tokens": 1 } });
     if !stream {
         let mut whole = message;
         whole["content"] = json!([{ "type": "text", "text": "fine" }]);
         whole["stop_reason"] = json!("end_turn");
-        return Does::Json(200, whole);
+        return UpstreamAnswer::Json(200, whole);
     }
     let events = [
         json!({ "type": "message_start", "message": message }),
@@ -64,7 +64,7 @@ fn native_answer(stream: bool) -> Does {
         json!({ "type": "message_stop" }),
     ];
     let event = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
-    Does::Events(events.iter().map(event).collect(), Duration::ZERO)
+    UpstreamAnswer::Events(events.iter().map(event).collect(), Duration::ZERO)
 }
 
 /// The `context_management` of an answer, whole or streamed.
@@ -85,7 +85,7 @@ async fn old_tool_results_are_cleared_as_the_client_asks() {
     for (speaks_messages, stream) in [(false, false), (false, true), (true, false), (true, true)] {
         let server = Server::start(move |_, _| match speaks_messages {
             true => native_answer(stream),
-            false => Does::Events(streamed("a", "fine", None), Duration::ZERO),
+            false => UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO),
         })
         .await;
         let mut upstream = server.upstream(100_000);
@@ -129,7 +129,8 @@ async fn old_tool_results_are_cleared_as_the_client_asks() {
 
 #[tokio::test]
 async fn the_newest_step_is_never_cleared() {
-    let server = Server::start(|_, _| Does::Events(streamed("a", "fine", None), Duration::ZERO)).await;
+    let server =
+        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO)).await;
     let gateway = server.gateway(100_000);
     let all = json!([{ "type": "clear_tool_uses_20250919", "trigger": { "type": "input_tokens", "value": 1 },
         "keep": { "type": "tool_uses", "value": 0 } }]);
@@ -159,7 +160,7 @@ async fn the_providers_own_server_gets_the_clients_bytes() {
 async fn a_client_may_have_its_conversation_compacted_early() {
     let server = Server::start(|_, body| match is_summary_request(body) {
         true => pruned(),
-        false => Does::Events(streamed("a", "fine", None), Duration::ZERO),
+        false => UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO),
     })
     .await;
     let long: Vec<Value> = (0..30)
@@ -197,7 +198,8 @@ async fn a_client_may_have_its_conversation_compacted_early() {
 
 #[tokio::test]
 async fn wishes_that_cannot_be_read_are_refused_and_those_not_carried_out_are_named() {
-    let server = Server::start(|_, _| Does::Events(streamed("a", "fine", None), Duration::ZERO)).await;
+    let server =
+        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO)).await;
     let gateway = server.gateway(100_000);
     for (edits, param) in [
         (json!("all"), "context_management"),

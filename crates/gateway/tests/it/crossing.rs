@@ -27,8 +27,10 @@ fn seen(out: &[u8]) -> longhaul_wire::edit::PartialResponse {
 
 #[tokio::test]
 async fn a_client_of_messages_is_answered_by_chat_completions() {
-    let server =
-        Server::start(|_, _| Does::Events(streamed("a", "hello there", Some((90, 3))), Duration::ZERO)).await;
+    let server = Server::start(|_, _| {
+        UpstreamAnswer::Events(streamed("a", "hello there", Some((90, 3))), Duration::ZERO)
+    })
+    .await;
     let gateway = server.gateway(8_000);
     let mut asked = json!({
         "model": "m", "max_tokens": 100, "system": "be brief",
@@ -68,7 +70,8 @@ async fn a_client_of_messages_is_answered_by_chat_completions() {
 
 #[tokio::test]
 async fn search_results_and_readable_compaction_blocks_cross_as_text() {
-    let server = Server::start(|_, _| Does::Events(streamed("a", "fine", None), Duration::ZERO)).await;
+    let server =
+        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO)).await;
     let gateway = server.gateway(8_000);
     let found = json!({ "type": "search_result", "source": "https://x.test", "title": "Rain",
         "content": [{ "type": "text", "text": "9 mm" }] });
@@ -100,7 +103,7 @@ async fn search_results_and_readable_compaction_blocks_cross_as_text() {
 async fn it_is_shortened_too() {
     let server = Server::start(|_, body| match is_summary_request(body) {
         true => pruned(),
-        false => Does::Events(streamed("a", "fine", Some((900, 3))), Duration::ZERO),
+        false => UpstreamAnswer::Events(streamed("a", "fine", Some((900, 3))), Duration::ZERO),
     })
     .await;
     let messages: Vec<Value> = (0..30)
@@ -123,7 +126,8 @@ async fn it_is_shortened_too() {
 
 #[tokio::test]
 async fn what_goes_as_somebody_elses_words_is_named() {
-    let server = Server::start(|_, _| Does::Events(streamed("a", "fine", None), Duration::ZERO)).await;
+    let server =
+        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO)).await;
     let gateway = server.gateway(8_000);
     let call = json!({ "role": "assistant", "content": [{ "type": "tool_use", "id": "t1", "name": "ls", "input": {} }] });
     let result = |id: &str, failed: bool| {
@@ -149,7 +153,8 @@ async fn what_goes_as_somebody_elses_words_is_named() {
 
 #[tokio::test]
 async fn what_cannot_be_said_there_and_what_fails_there_is_an_error_in_the_callers_words() {
-    let server = Server::start(|_, _| Does::Json(401, json!({ "error": { "message": "bad key" } }))).await;
+    let server =
+        Server::start(|_, _| UpstreamAnswer::Json(401, json!({ "error": { "message": "bad key" } }))).await;
     let gateway = gateway(waiting(vec![server.upstream(8_000)]));
     let image = json!({ "type": "image", "source": { "type": "file", "file_id": "file_1" } });
     let picture = json!({ "model": "m", "max_tokens": 9, "messages": [user("see"), { "role": "user", "content": [image] }] });
@@ -171,7 +176,11 @@ async fn a_refusal_keeps_its_status_and_when_to_ask_again() {
         let server = Server::start(move |_, _| {
             let wait = (!wait.is_empty()).then(|| ("retry-after", wait.to_owned()));
             let headers = [("content-type", "application/json".to_owned())].into_iter().chain(wait).collect();
-            Does::Head(status, headers, json!({ "error": { "message": "busy" } }).to_string().into())
+            UpstreamAnswer::Head(
+                status,
+                headers,
+                json!({ "error": { "message": "busy" } }).to_string().into(),
+            )
         })
         .await;
         let asked = json!({ "model": "m", "max_tokens": 9, "messages": [user("hi")] });
@@ -190,7 +199,7 @@ async fn an_upstream_that_speaks_the_callers_dialect_is_sent_the_callers_bytes()
     for (dialect, path) in [(Dialect::Messages, "/v1/messages"), (Dialect::Responses, "/v1/responses")] {
         let server = Server::start(|_, body| match is_summary_request(body) {
             true => pruned(),
-            false => Does::Json(400, json!({ "error": { "message": "whatever" } })),
+            false => UpstreamAnswer::Json(400, json!({ "error": { "message": "whatever" } })),
         })
         .await;
         let mut upstream = server.upstream(3_000);
@@ -216,7 +225,8 @@ async fn an_upstream_that_speaks_the_callers_dialect_is_sent_the_callers_bytes()
 
 #[tokio::test]
 async fn what_a_server_is_to_remember_is_refused_by_name() {
-    let server = Server::start(|_, _| Does::Events(streamed("a", "yes", None), Duration::ZERO)).await;
+    let server =
+        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "yes", None), Duration::ZERO)).await;
     let gateway = server.gateway(8_000);
     let call = |more: &str| {
         let body = format!(r#"{{"model":"m","input":"who am I?",{more}}}"#);
@@ -234,7 +244,8 @@ async fn what_a_server_is_to_remember_is_refused_by_name() {
 
 #[tokio::test]
 async fn fields_are_carried_named_or_refused() {
-    let server = Server::start(|_, _| Does::Events(streamed("a", "fine", None), Duration::ZERO)).await;
+    let server =
+        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO)).await;
     let gateway = server.gateway(8_000);
     let mut asked = json!({
         "model": "m", "max_tokens": 100, "messages": [user("hi")], "temperature": 0.2, "top_p": 0.9,
@@ -267,7 +278,8 @@ const PNG: &str = "iVBORw0KGgo=";
 
 #[tokio::test]
 async fn pictures_cross() {
-    let server = Server::start(|_, _| Does::Events(streamed("a", "a dog", None), Duration::ZERO)).await;
+    let server =
+        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "a dog", None), Duration::ZERO)).await;
     let gateway = server.gateway(8_000);
     let bytes =
         json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": PNG } });
@@ -310,12 +322,12 @@ async fn pictures_cross() {
 }
 
 /// A stream of Anthropic's that says nothing.
-fn nothing_said() -> Does {
+fn nothing_said() -> UpstreamAnswer {
     let event = |name: &str, data: Value| format!("event: {name}\ndata: {data}\n\n");
     let start = json!({ "type": "message_start", "message": { "id": "m", "type": "message", "role": "assistant",
         "model": "c", "content": [], "usage": { "input_tokens": 5, "output_tokens": 1 } } });
     let stop = json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 1 } });
-    Does::Events(
+    UpstreamAnswer::Events(
         vec![
             event("message_start", start),
             event("message_delta", stop),
@@ -374,7 +386,7 @@ async fn pictures_files_and_fields_reach_anthropic() {
 async fn a_conversation_is_compacted_when_its_client_asks() {
     let server = Server::start(|_, body| match is_summary_request(body) {
         true => pruned(),
-        false => Does::Events(streamed("a", "fine", None), Duration::ZERO),
+        false => UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO),
     })
     .await;
     let gateway = server.gateway(100_000);

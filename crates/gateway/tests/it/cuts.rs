@@ -32,7 +32,7 @@ async fn model(dialect: Dialect) -> Server {
         assert!(!asks, "it goes on by itself");
         let text = text(seed);
         let rest = rest(dialect, body, &text);
-        Does::Events(events(dialect, &format!("id{number}"), rest, (300, 20)), Duration::ZERO)
+        UpstreamAnswer::Events(events(dialect, &format!("id{number}"), rest, (300, 20)), Duration::ZERO)
     })
     .await
 }

@@ -415,7 +415,7 @@ async fn a_call_whose_arguments_come_slowly_is_waited_for() {
     let dialect = Dialect::Chat;
     let server = Server::start(move |_, _| {
         let arguments = through(NAME, json!({ "field_90_1": "x".repeat(200) }));
-        Does::Events(
+        UpstreamAnswer::Events(
             step(dialect, "a", "", &[("c1", "tool_call", arguments)], (5_000, 20)),
             Duration::from_millis(80),
         )

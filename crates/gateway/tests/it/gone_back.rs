@@ -8,7 +8,7 @@ use crate::upstream::*;
 async fn server() -> Server {
     Server::start(|_, body| match is_summary_request(body) {
         true => pruned(),
-        false => Does::Json(200, said("fine", body.to_string().len() as u64 / 4, 9)),
+        false => UpstreamAnswer::Json(200, said("fine", body.to_string().len() as u64 / 4, 9)),
     })
     .await
 }

@@ -36,8 +36,8 @@ async fn ask(gateway: &Gateway, messages: &[Value], stream: bool) -> GatewayRepl
 async fn it_is_counted_after_it_was_sent() {
     for stream in [false, true] {
         let server = Server::start(move |_, _| match stream {
-            true => Does::Events(streamed("a", "fine", Some((4_444, 5))), Duration::ZERO),
-            false => Does::Json(200, said("fine", 4_444, 5)),
+            true => UpstreamAnswer::Events(streamed("a", "fine", Some((4_444, 5))), Duration::ZERO),
+            false => UpstreamAnswer::Json(200, said("fine", 4_444, 5)),
         })
         .await;
         let gateway = server.gateway(200_000);
@@ -62,12 +62,12 @@ async fn it_is_counted_after_it_was_sent() {
 async fn a_refusal_for_length_is_answered_as_for_every_other_request() {
     let server = Server::start(|number, body| match (is_summary_request(body), number) {
         (true, _) => pruned(),
-        (false, 0) => Does::Json(
+        (false, 0) => UpstreamAnswer::Json(
             400,
             json!({ "error": { "message": "This model's maximum context length is 3000 tokens. However, your messages \
                 resulted in 4444 tokens.", "code": "context_length_exceeded" } }),
         ),
-        (false, _) => Does::Json(200, said("fine", 1_000, 5)),
+        (false, _) => UpstreamAnswer::Json(200, said("fine", 1_000, 5)),
     })
     .await;
     let gateway = server.gateway(200_000);
@@ -80,7 +80,7 @@ async fn a_refusal_for_length_is_answered_as_for_every_other_request() {
 async fn an_answer_that_was_written_from_too_little_is_judged_by_the_count() {
     // The server has read 300 of about 4,000 tokens, or reports nothing, or says nothing.
     for answer in [said("fine", 300, 5), said("fine", 0, 0), said("", 4_444, 0)] {
-        let server = Server::start(move |_, _| Does::Json(200, answer.clone())).await;
+        let server = Server::start(move |_, _| UpstreamAnswer::Json(200, answer.clone())).await;
         let reply = ask(&server.gateway(200_000), &long_conversation(0), false).await;
         let before: u64 = header(&reply, "x-longhaul-tokens-before").parse().unwrap();
         assert!(before > 3_000 && !was_unread(&reply), "{:?}", reply.headers);
@@ -89,7 +89,7 @@ async fn an_answer_that_was_written_from_too_little_is_judged_by_the_count() {
 
 #[tokio::test]
 async fn other_requests_are_read_first() {
-    let server = Server::start(|_, _| Does::Json(200, said("fine", 4_444, 5))).await;
+    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("fine", 4_444, 5))).await;
     let short = vec![user("hello")];
     let picture = |at: usize| {
         let part = json!({ "type": "image_url", "image_url": { "url": "https://example.com/a.png" } });
@@ -144,7 +144,8 @@ async fn its_answer_may_be_longer_than_the_window() {
 #[tokio::test]
 async fn a_client_that_goes_away_leaves_nothing_behind() {
     let server =
-        Server::start(|_, _| Does::Events(streamed("a", "fine", None), Duration::from_millis(50))).await;
+        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::from_millis(50)))
+            .await;
     let gateway = server.gateway(200_000);
     for seed in 0..20 {
         let reply = ask(&gateway, &long_conversation(seed), true).await;

@@ -79,7 +79,7 @@ pub(crate) async fn model_with(
             let message = format!("the request exceeds the available context size: {input} tokens, {window}");
             let error =
                 json!({ "error": { "message": message, "code": 400, "type": "exceed_context_size_error" } });
-            return Does::Json(400, error);
+            return UpstreamAnswer::Json(400, error);
         }
         let rest = rest_of(&text, &begun(dialect, body).0);
         let room = window - input;
@@ -92,7 +92,7 @@ pub(crate) async fn model_with(
         }
         let (part, is_cut) = (rest[..end].trim_end(), end < rest.len());
         let all = events(dialect, &format!("id{number}"), part, (input as u64, count(part) as u64));
-        Does::Events(
+        UpstreamAnswer::Events(
             if is_cut { for_length(dialect, all, reports) } else { without_usage(all, reports) },
             Duration::ZERO,
         )
@@ -197,8 +197,8 @@ async fn a_server_that_refuses_more_than_its_share_is_asked_for_less_and_less() 
                 let items = body[list(dialect)].as_array().unwrap();
                 let input: usize = items.iter().map(|item| text_of(item).len() * 11 / 40 + 4).sum();
                 match input > 1_600 {
-                    true => Does::Json(400, json!({ "error": { "message": "prompt is too long", "type": "invalid_request_error" } })),
-                    false => Does::Events(events(dialect, &format!("id{number}"), "fine", (input as u64, 2)), Duration::ZERO),
+                    true => UpstreamAnswer::Json(400, json!({ "error": { "message": "prompt is too long", "type": "invalid_request_error" } })),
+                    false => UpstreamAnswer::Events(events(dialect, &format!("id{number}"), "fine", (input as u64, 2)), Duration::ZERO),
                 }
             })
             .await;

@@ -67,7 +67,8 @@ async fn a_flood_of_calls_is_given_up_at_the_limit() {
         (Dialect::Messages, Dialect::Chat),
         (Dialect::Responses, Dialect::Chat),
     ] {
-        let server = Server::start(move |_, _| Does::Events(flood(speaks, CALLS), Duration::ZERO)).await;
+        let server =
+            Server::start(move |_, _| UpstreamAnswer::Events(flood(speaks, CALLS), Duration::ZERO)).await;
         for stream in [true, false] {
             let begun = Instant::now();
             let reply = gateway(config(&server, speaks)).answer(call(asks, &[user("go")], stream)).await;
@@ -91,7 +92,8 @@ async fn a_flood_of_calls_is_given_up_at_the_limit() {
 #[tokio::test]
 async fn as_many_calls_as_allowed_pass() {
     let server =
-        Server::start(|_, _| Does::Events(flood(Dialect::Chat, MAX_TOOL_CALLS), Duration::ZERO)).await;
+        Server::start(|_, _| UpstreamAnswer::Events(flood(Dialect::Chat, MAX_TOOL_CALLS), Duration::ZERO))
+            .await;
     let reply =
         gateway(config(&server, Dialect::Chat)).answer(call(Dialect::Chat, &[user("go")], true)).await;
     let (seen, _) = read(Dialect::Chat, &body(reply).await);

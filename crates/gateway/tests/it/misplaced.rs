@@ -81,7 +81,7 @@ async fn an_api_below_v1_is_found_and_kept_to() {
 
 #[tokio::test]
 async fn a_web_page_in_place_of_an_answer_names_the_address() {
-    let server = Server::start(|_, _| Does::Text(200, "text/html", PAGE.to_owned())).await;
+    let server = Server::start(|_, _| UpstreamAnswer::Text(200, "text/html", PAGE.to_owned())).await;
     let page = async |call: ClientRequest| {
         let reply = server.gateway(8_000).answer(call).await;
         (reply.status, String::from_utf8(body(reply).await.to_vec()).unwrap())
@@ -110,7 +110,8 @@ fn asked(dialect: Dialect, stream: bool) -> ClientRequest {
 #[tokio::test]
 async fn a_stream_of_only_its_closing_event_is_an_error_in_every_dialect() {
     for done in ["data: [DONE]\n\n", "data: [DONE]"] {
-        let server = Server::start(move |_, _| Does::Events(vec![done.to_owned()], Duration::ZERO)).await;
+        let server =
+            Server::start(move |_, _| UpstreamAnswer::Events(vec![done.to_owned()], Duration::ZERO)).await;
         for stream in [true, false] {
             for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Messages] {
                 let reply = server.gateway(8_000).answer(asked(dialect, stream)).await;
@@ -135,7 +136,7 @@ async fn an_error_of_the_choice_is_told_in_every_dialect() {
         json!({ "index": 0, "delta": { "error": error }, "finish_reason": "stop" }),
     ] {
         let events = vec![begun.clone(), chunk(&end), "data: [DONE]\n\n".to_owned()];
-        let server = Server::start(move |_, _| Does::Events(events.clone(), Duration::ZERO)).await;
+        let server = Server::start(move |_, _| UpstreamAnswer::Events(events.clone(), Duration::ZERO)).await;
         for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Messages] {
             let reply = server.gateway(8_000).answer(asked(dialect, false)).await;
             let status = reply.status;
@@ -160,7 +161,7 @@ async fn an_error_of_the_choice_is_no_whole_answer() {
         "error": { "code": 429, "message": "Slow down XYZ" },
     });
     let answer = json!({ "id": "c1", "object": "chat.completion", "choices": [choice] });
-    let server = Server::start(move |_, _| Does::Json(200, answer.clone())).await;
+    let server = Server::start(move |_, _| UpstreamAnswer::Json(200, answer.clone())).await;
     for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Messages] {
         let reply = server.gateway(8_000).answer(asked(dialect, false)).await;
         let status = reply.status;

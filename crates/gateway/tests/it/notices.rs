@@ -21,7 +21,7 @@ async fn model(dialect: Dialect, text: String) -> Server {
         assert!(!body[list(dialect)].to_string().contains("ompact"), "the model is told of no notice");
         let (said, _) = begun(dialect, body);
         let rest = text.strip_prefix(&said).unwrap_or(&text);
-        Does::Events(events(dialect, &format!("id{number}"), rest, (300, 20)), Duration::ZERO)
+        UpstreamAnswer::Events(events(dialect, &format!("id{number}"), rest, (300, 20)), Duration::ZERO)
     })
     .await
 }
@@ -143,7 +143,7 @@ async fn the_end_of_the_window_is_told_with_its_numbers() {
         let server = Server::start(move |number, body| {
             let rest = rest(dialect, body, &script);
             let all = events(dialect, &format!("id{number}"), rest, (300, 1_250));
-            Does::Events(all.iter().map(|event| cut_off(event)).collect(), Duration::ZERO)
+            UpstreamAnswer::Events(all.iter().map(|event| cut_off(event)).collect(), Duration::ZERO)
         })
         .await;
         let gateway = gateway_at(&server, dialect, 1_500, true);
@@ -161,7 +161,7 @@ async fn the_end_of_the_window_is_told_with_its_numbers() {
 
 #[tokio::test]
 async fn what_only_looks_like_a_notice_stays() {
-    let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
+    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let quoted = format!("the log says\n{COMPACTING}\n");
     assert!(may_have_notices(&quoted));
     let asked = json!({ "model": "m", "messages": [user(quoted)] }).to_string();

@@ -28,12 +28,15 @@ async fn particular() -> Server {
         match refused {
             Some(place) => {
                 let words = format!("{place}: Could not process image");
-                Does::Json(400, json!({ "error": { "message": words, "type": "invalid_request_error" } }))
+                UpstreamAnswer::Json(
+                    400,
+                    json!({ "error": { "message": words, "type": "invalid_request_error" } }),
+                )
             }
             None if body["stream"] == true => {
-                Does::Events(streamed("a", "it is a dog", Some((20, 4))), Duration::ZERO)
+                UpstreamAnswer::Events(streamed("a", "it is a dog", Some((20, 4))), Duration::ZERO)
             }
-            None => Does::Json(200, said("it is a dog", 20, 4)),
+            None => UpstreamAnswer::Json(200, said("it is a dog", 20, 4)),
         }
     })
     .await
@@ -127,8 +130,14 @@ async fn whoever_sends_nothing_refused_is_told_of_nothing() {
 /// A server that refuses requests which contain `poison`, with this error.
 async fn refusing(dialect: Dialect, poison: &'static str, error: &'static str) -> Server {
     Server::start(move |number, body| match body.to_string().contains(poison) {
-        true => Does::Json(400, json!({ "error": { "message": error, "type": "invalid_request_error" } })),
-        false => Does::Events(events(dialect, &format!("id{number}"), "it goes on", (40, 3)), Duration::ZERO),
+        true => UpstreamAnswer::Json(
+            400,
+            json!({ "error": { "message": error, "type": "invalid_request_error" } }),
+        ),
+        false => UpstreamAnswer::Events(
+            events(dialect, &format!("id{number}"), "it goes on", (40, 3)),
+            Duration::ZERO,
+        ),
     })
     .await
 }

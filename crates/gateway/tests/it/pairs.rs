@@ -62,10 +62,10 @@ fn event(data: &Value) -> String {
 }
 
 /// An answer whose stream is these events; who asked for no stream gets it whole.
-fn answers(body: &Value, events: Vec<String>, whole: Value) -> Does {
+fn answers(body: &Value, events: Vec<String>, whole: Value) -> UpstreamAnswer {
     match body["stream"] == true {
-        true => Does::Events(events, APART),
-        false => Does::Json(200, whole),
+        true => UpstreamAnswer::Events(events, APART),
+        false => UpstreamAnswer::Json(200, whole),
     }
 }
 
@@ -194,9 +194,9 @@ async fn a_refusal_for_length_after_the_beginning_of_a_stream_is_shortened_for()
         let server = Server::start(move |_, body| match size(body) {
             input if input > REAL_WINDOW && body["stream"] == true => {
                 let refused = [begins(speaks, input), too_long(speaks, input)];
-                Does::Events(refused.iter().map(event).collect(), APART)
+                UpstreamAnswer::Events(refused.iter().map(event).collect(), APART)
             }
-            input if input > REAL_WINDOW => Does::Json(400, too_long(speaks, input)),
+            input if input > REAL_WINDOW => UpstreamAnswer::Json(400, too_long(speaks, input)),
             input => answers(
                 body,
                 events(speaks, "a", "fine and well", (input, 20)),
@@ -331,9 +331,9 @@ fn packed(name: &str, text: &str) -> Bytes {
     packed.unwrap().into()
 }
 
-fn coded(status: u16, kind: &str, name: &str, body: Bytes) -> Does {
+fn coded(status: u16, kind: &str, name: &str, body: Bytes) -> UpstreamAnswer {
     let headers = vec![("content-type", kind.to_owned()), ("content-encoding", name.to_owned())];
-    Does::Head(status, headers, body)
+    UpstreamAnswer::Head(status, headers, body)
 }
 
 #[tokio::test]
@@ -402,7 +402,8 @@ fn without_usage(dialect: Dialect) -> Vec<String> {
 #[tokio::test]
 async fn usage_that_was_not_reported_is_estimated_where_it_must_be_and_else_left_out() {
     for (asks, speaks, stream) in crossing() {
-        let server = Server::start(move |_, _| Does::Events(without_usage(speaks), Duration::ZERO)).await;
+        let server =
+            Server::start(move |_, _| UpstreamAnswer::Events(without_usage(speaks), Duration::ZERO)).await;
         let gateway = gateway_at(&server, speaks);
         let mut asked: Value = serde_json::from_slice(&call(asks, &conversation(4), stream).body).unwrap();
         if asks == Dialect::Chat {
@@ -426,8 +427,8 @@ async fn usage_that_was_not_reported_is_estimated_where_it_must_be_and_else_left
 async fn what_was_not_reported_is_billed_by_estimate() {
     for (asks, speaks, stream) in crossing() {
         let server = Server::start(move |_, body| match size(body) {
-            input if input > REAL_WINDOW => Does::Json(400, too_long(Dialect::Chat, input)),
-            _ => Does::Events(without_usage(speaks), Duration::ZERO),
+            input if input > REAL_WINDOW => UpstreamAnswer::Json(400, too_long(Dialect::Chat, input)),
+            _ => UpstreamAnswer::Events(without_usage(speaks), Duration::ZERO),
         })
         .await;
         let reply = gateway_at(&server, speaks).answer(call(asks, &conversation(56), stream)).await;
@@ -446,7 +447,7 @@ async fn a_server_that_only_keeps_its_line_alive_is_given_up() {
     let all = cases().flat_map(|case| signs.map(|(begun, life)| (case, begun, life)));
     let given_up = all.map(async |((asks, speaks, stream), begun, life)| {
         let server = Server::start(move |_, _| {
-            Does::Endless(begun.to_owned(), Bytes::from_static(life.as_bytes()), APART)
+            UpstreamAnswer::Endless(begun.to_owned(), Bytes::from_static(life.as_bytes()), APART)
         })
         .await;
         let gateway = impatient(&server, speaks, Duration::from_millis(400));
@@ -472,7 +473,7 @@ fn impatient(server: &Server, speaks: Dialect, limit: Duration) -> Gateway {
 async fn a_model_that_thinks_unseen_is_waited_for() {
     let waited = ALL.map(async |asks| {
         let script = of_messages_thinking();
-        let server = Server::start(move |_, _| Does::Events(script.clone(), APART)).await;
+        let server = Server::start(move |_, _| UpstreamAnswer::Events(script.clone(), APART)).await;
         // Shorter than the reasoning, and far longer than a pause between two events on a busy machine.
         let gateway = impatient(&server, Dialect::Messages, Duration::from_secs(2));
         let out = body(gateway.answer(call(asks, &[user("hi")], true)).await).await;

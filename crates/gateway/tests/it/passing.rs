@@ -23,7 +23,8 @@ const ODD: &str = "{ \"temperature\": 1.0e0,\n\t\"model\":\"m\",\"messages\":[ {
 async fn a_request_arrives_byte_for_byte_and_so_does_its_answer() {
     let events = streamed("a", "hello there you", Some((9, 3)));
     let script = events.clone();
-    let server = Server::start(move |_, _| Does::Events(script.clone(), Duration::from_millis(2))).await;
+    let server =
+        Server::start(move |_, _| UpstreamAnswer::Events(script.clone(), Duration::from_millis(2))).await;
     let gateway = server.gateway(8_000);
     let reply = gateway.answer(chat(ODD)).await;
     assert_eq!((reply.status, header(&reply, "content-type")), (StatusCode::OK, "text/event-stream"));
@@ -41,7 +42,7 @@ async fn a_request_arrives_byte_for_byte_and_so_does_its_answer() {
 
 #[tokio::test]
 async fn an_answer_that_is_no_stream_passes_too() {
-    let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
+    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
     assert_eq!(header(&reply, "x-request-id"), "r1");
     assert_eq!(body(reply).await, said("hi", 9, 1).to_string());
@@ -49,7 +50,7 @@ async fn an_answer_that_is_no_stream_passes_too() {
 
 #[tokio::test]
 async fn the_upstreams_key_or_the_callers() {
-    let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
+    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     for (credentials, expected) in
         [(CredentialSource::Own, "Bearer own"), (CredentialSource::Forward, "Bearer caller")]
     {
@@ -63,7 +64,7 @@ async fn the_upstreams_key_or_the_callers() {
 
 #[tokio::test]
 async fn a_model_by_another_name_changes_its_name_only() {
-    let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
+    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let mut upstream = server.upstream(8_000);
     upstream.models = vec![UpstreamModelEntry {
         name: "m".to_owned(),
@@ -97,7 +98,7 @@ impl OtherModel for [u8] {
 
 #[tokio::test]
 async fn an_output_limit_beyond_the_window_is_clamped() {
-    let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
+    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let gateway = server.gateway(8_000);
     let body = json!({ "model": "m", "max_tokens": 9_000, "messages": [user("hi")] }).to_string();
     gateway.answer(chat(body)).await;
@@ -111,7 +112,7 @@ async fn an_output_limit_beyond_the_window_is_clamped() {
 
 #[tokio::test]
 async fn tokens_are_counted_without_asking_anybody() {
-    let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
+    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let reply = server.gateway(8_000).count_tokens(chat(request(&[user(words(100, 1))], false))).await;
     assert_eq!(header(&reply, "x-longhaul-view"), "client");
     let tokens = body_json(reply).await["input_tokens"].as_u64().unwrap();
@@ -121,7 +122,7 @@ async fn tokens_are_counted_without_asking_anybody() {
 
 #[tokio::test]
 async fn what_the_upstream_counts_is_what_the_next_request_is_measured_by() {
-    let server = Server::start(|_, _| Does::Json(200, said("one two three", 700, 40))).await;
+    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("one two three", 700, 40))).await;
     let gateway = server.gateway(8_000);
     let mut messages = vec![user(words(200, 1))];
     let before = |reply: &longhaul_gateway::GatewayReply| {
@@ -149,7 +150,7 @@ async fn what_is_between_the_upstream_and_the_gateway_stays_there() {
             ("location", "http://elsewhere.example/"),
         ];
         let headers = headers.map(|(name, value)| (name, value.to_owned())).to_vec();
-        Does::Head(429, headers, json!({ "error": { "message": "slower" } }).to_string().into())
+        UpstreamAnswer::Head(429, headers, json!({ "error": { "message": "slower" } }).to_string().into())
     })
     .await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
@@ -170,7 +171,7 @@ async fn what_is_between_the_upstream_and_the_gateway_stays_there() {
 async fn a_redirect_is_not_followed_and_names_its_place() {
     let server = Server::start(|_, _| {
         let place = "https://elsewhere.example/v1/chat/completions?key=secret".to_owned();
-        Does::Head(307, vec![("location", place)], Bytes::new())
+        UpstreamAnswer::Head(307, vec![("location", place)], Bytes::new())
     })
     .await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
@@ -205,7 +206,7 @@ async fn an_answer_that_comes_coded_is_read_or_refused() {
         let kind = if stream { "text/event-stream" } else { "application/json" };
         let server = Server::start(move |_, _| {
             let headers = vec![("content-type", kind.to_owned()), ("content-encoding", name.to_owned())];
-            Does::Head(200, headers, coded.clone())
+            UpstreamAnswer::Head(200, headers, coded.clone())
         })
         .await;
         let mut call = chat(request(&[user("hi")], stream));
@@ -221,7 +222,7 @@ async fn an_answer_that_comes_coded_is_read_or_refused() {
         let server = Server::start(move |_, _| {
             let headers =
                 vec![("content-type", "application/json".to_owned()), ("content-encoding", name.to_owned())];
-            Does::Head(200, headers, coded.clone())
+            UpstreamAnswer::Head(200, headers, coded.clone())
         })
         .await;
         let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
@@ -233,8 +234,10 @@ async fn an_answer_that_comes_coded_is_read_or_refused() {
 
 #[tokio::test]
 async fn a_stream_that_nobody_asked_for_is_made_one_answer() {
-    let server =
-        Server::start(|_, _| Does::Events(streamed("a", "hello there", Some((9, 3))), Duration::ZERO)).await;
+    let server = Server::start(|_, _| {
+        UpstreamAnswer::Events(streamed("a", "hello there", Some((9, 3))), Duration::ZERO)
+    })
+    .await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
     assert_eq!((reply.status, header(&reply, "content-type")), (StatusCode::OK, "application/json"));
     assert_eq!(body_json(reply).await["choices"][0]["message"]["content"], "hello there");
@@ -248,7 +251,7 @@ async fn a_stream_without_its_type_is_a_stream() {
         for (says, is_answer) in [(events.clone(), true), ("database gone".to_owned(), false)] {
             let server = Server::start(move |_, _| {
                 let headers = kind.map(|kind| ("content-type", kind.to_owned())).into_iter().collect();
-                Does::Head(200, headers, says.clone().into())
+                UpstreamAnswer::Head(200, headers, says.clone().into())
             })
             .await;
             let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
@@ -272,7 +275,8 @@ async fn a_stream_without_its_type_is_a_stream() {
 /// What may still become a stream is not waited for without end.
 #[tokio::test]
 async fn blanks_without_a_type_are_no_stream_and_no_answer() {
-    let server = Server::start(|_, _| Does::Head(200, Vec::new(), "\n".repeat(1 << 20).into())).await;
+    let server =
+        Server::start(|_, _| UpstreamAnswer::Head(200, Vec::new(), "\n".repeat(1 << 20).into())).await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
     assert_eq!(reply.status, StatusCode::BAD_GATEWAY);
 }
@@ -281,7 +285,11 @@ async fn blanks_without_a_type_are_no_stream_and_no_answer() {
 async fn the_type_of_a_stream_that_is_named_passes_as_it_is() {
     let server = Server::start(|_, _| {
         let events = streamed("a", "hello", Some((9, 1))).concat();
-        Does::Head(200, vec![("content-type", "text/event-stream; charset=utf-8".to_owned())], events.into())
+        UpstreamAnswer::Head(
+            200,
+            vec![("content-type", "text/event-stream; charset=utf-8".to_owned())],
+            events.into(),
+        )
     })
     .await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
@@ -295,11 +303,11 @@ async fn requests_without_a_conversation_pass_as_they_are() {
         json!({ "object": "list", "data": [{ "embedding": [0.25, -1.0] }], "usage": { "total_tokens": 3 } });
     let said = answer.clone();
     let server = Server::start(move |_, body| match body["stream"] == true {
-        true => Does::Events(
+        true => UpstreamAnswer::Events(
             vec!["data: {\"choices\":[{\"text\":\"on\"}]}\n\n".into(), "data: [DONE]\n\n".into()],
             Duration::ZERO,
         ),
-        false => Does::Json(200, said.clone()),
+        false => UpstreamAnswer::Json(200, said.clone()),
     })
     .await;
     let mut upstream = server.upstream(4_000);

@@ -44,11 +44,11 @@ async fn model() -> Server {
         if is_summary_request(body) {
             let text =
                 spoke_of(&format!("topic{}", (0..80).map(|at| format!("{at}, topic")).collect::<String>()));
-            return Does::Events(streamed("s", &text, Some((20_000, 60))), Duration::ZERO);
+            return UpstreamAnswer::Events(streamed("s", &text, Some((20_000, 60))), Duration::ZERO);
         }
         let mut answer = said(&format!("answer {number}"), 0, 0);
         answer.as_object_mut().unwrap().remove("usage");
-        Does::Json(200, answer)
+        UpstreamAnswer::Json(200, answer)
     })
     .await
 }
@@ -80,7 +80,7 @@ async fn action_and_reason(gateway: &Gateway, messages: &[Value]) -> (String, St
     said
 }
 
-fn mains(server: &Server) -> Vec<Sent> {
+fn mains(server: &Server) -> Vec<ReceivedRequest> {
     server.sent().into_iter().filter(|sent| !is_summary_request(&sent.json())).collect()
 }
 

@@ -32,7 +32,7 @@ async fn ask(gateway: &Gateway, body: Value) -> (String, String) {
 }
 
 /// What of a request was said, by whom.
-fn said_in(sent: &Sent, list: &str) -> Vec<(String, String)> {
+fn said_in(sent: &ReceivedRequest, list: &str) -> Vec<(String, String)> {
     let items = sent.json()[list].as_array().unwrap().clone();
     let one = |item: &Value| (item["role"].as_str().unwrap().to_owned(), crate::model::text_of(item));
     items.iter().map(one).collect()
@@ -64,7 +64,7 @@ async fn three_turns(gateway: &Gateway, streams: bool) {
 async fn a_server_of_chat_is_sent_the_whole_conversation() {
     for streams in [false, true] {
         let server = Server::start(|number, _| {
-            Does::Events(streamed("a", &format!("answer {number}"), Some((9, 2))), Duration::ZERO)
+            UpstreamAnswer::Events(streamed("a", &format!("answer {number}"), Some((9, 2))), Duration::ZERO)
         })
         .await;
         three_turns(&server.gateway(8_000), streams).await;
@@ -79,11 +79,11 @@ async fn a_server_of_responses_that_keeps_nothing_is_too() {
             let (id, text) = (format!("resp_{number}"), format!("answer {number}"));
             let events = events(Dialect::Responses, &id, &text, (9, 2));
             match body["stream"] == true {
-                true => Does::Events(events, Duration::ZERO),
+                true => UpstreamAnswer::Events(events, Duration::ZERO),
                 false => {
                     let last = events.last().unwrap().split_once("data: ").unwrap().1;
                     let last: Value = serde_json::from_str(last.trim()).unwrap();
-                    Does::Json(200, last["response"].clone())
+                    UpstreamAnswer::Json(200, last["response"].clone())
                 }
             }
         })
@@ -101,7 +101,7 @@ async fn a_server_of_responses_that_keeps_nothing_is_too() {
 #[tokio::test]
 async fn what_goes_on_from_one_answer_may_branch() {
     let server = Server::start(|number, _| {
-        Does::Events(streamed("a", &format!("answer {number}"), Some((9, 2))), Duration::ZERO)
+        UpstreamAnswer::Events(streamed("a", &format!("answer {number}"), Some((9, 2))), Duration::ZERO)
     })
     .await;
     let gateway = server.gateway(8_000);
@@ -118,7 +118,9 @@ async fn what_goes_on_from_one_answer_may_branch() {
 
 #[tokio::test]
 async fn an_answer_that_is_not_known_is_named() {
-    let server = Server::start(|_, _| Does::Events(streamed("a", "yes", Some((9, 2))), Duration::ZERO)).await;
+    let server =
+        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "yes", Some((9, 2))), Duration::ZERO))
+            .await;
     let gateway = server.gateway(8_000);
     let (kept, _) = ask(&gateway, json!({ "model": "m", "input": "hi" })).await;
     let (unkept, _) = ask(&gateway, json!({ "model": "m", "input": "hi", "store": false })).await;
@@ -151,7 +153,8 @@ async fn an_answer_that_is_not_known_is_named() {
 async fn a_conversation_of_openais_is_refused_by_every_other_server() {
     for speaks in [Dialect::Responses, Dialect::Chat] {
         let server =
-            Server::start(|_, _| Does::Events(streamed("a", "yes", Some((9, 2))), Duration::ZERO)).await;
+            Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "yes", Some((9, 2))), Duration::ZERO))
+                .await;
         let gateway = gateway(waiting(vec![upstream(&server, speaks, 8_000, false)]));
         let reply =
             gateway.answer(call(&json!({ "model": "m", "input": "hi", "conversation": "conv_1" }))).await;
@@ -172,7 +175,10 @@ async fn a_conversation_of_openais_is_refused_by_every_other_server() {
 #[tokio::test]
 async fn openais_own_server_keeps_its_answers_itself() {
     let server = Server::start(|_, _| {
-        Does::Json(200, json!({ "id": "resp_9", "object": "response", "status": "completed", "output": [] }))
+        UpstreamAnswer::Json(
+            200,
+            json!({ "id": "resp_9", "object": "response", "status": "completed", "output": [] }),
+        )
     })
     .await;
     let mut upstream = UpstreamOptions::new("openai", Kind::OpenAi, server.url.as_str());
@@ -188,9 +194,12 @@ async fn what_openai_keeps_goes_to_nobody_else() {
     let answer = json!({ "id": "resp_9", "object": "response", "status": "completed", "output": [] });
     for (status, is_first) in [(200, true), (200, false), (503, true), (503, false)] {
         let answer = answer.clone();
-        let openai = Server::start(move |_, _| Does::Json(status, answer.clone())).await;
+        let openai = Server::start(move |_, _| UpstreamAnswer::Json(status, answer.clone())).await;
         let other = Server::start(|_, _| {
-            Does::Json(200, json!({ "id": "r", "object": "response", "status": "completed", "output": [] }))
+            UpstreamAnswer::Json(
+                200,
+                json!({ "id": "r", "object": "response", "status": "completed", "output": [] }),
+            )
         })
         .await;
         let mut own = UpstreamOptions::new("openai", Kind::OpenAi, openai.url.as_str());

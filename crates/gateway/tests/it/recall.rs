@@ -71,17 +71,17 @@ pub(crate) fn look_up(request: &Value) -> Value {
 
 /// A model that answers each of its requests by its number.
 pub(crate) async fn model(script: impl Fn(usize, &Value) -> Vec<String> + Send + Sync + 'static) -> Server {
-    Server::start(move |number, body| Does::Events(script(number, body), Duration::ZERO)).await
+    Server::start(move |number, body| UpstreamAnswer::Events(script(number, body), Duration::ZERO)).await
 }
 
 /// A stream's events as an answer that is no stream.
-pub(crate) fn whole(dialect: Dialect, events: Vec<String>) -> Does {
+pub(crate) fn whole(dialect: Dialect, events: Vec<String>) -> UpstreamAnswer {
     let events: Vec<bytes::Bytes> = events.into_iter().map(bytes::Bytes::from).collect();
-    Does::Json(200, serde_json::from_slice(&wire(dialect).collect(&events).unwrap()).unwrap())
+    UpstreamAnswer::Json(200, serde_json::from_slice(&wire(dialect).collect(&events).unwrap()).unwrap())
 }
 
 pub(crate) fn sent(server: &Server) -> Vec<Value> {
-    server.sent().iter().map(Sent::json).collect()
+    server.sent().iter().map(ReceivedRequest::json).collect()
 }
 
 /// What the client has of an answer: text, calls, why it ended, and what it took.
@@ -418,7 +418,7 @@ async fn an_answer_that_breaks_off_while_it_asks_shows_nothing_of_it() {
             let mut events = step(dialect, "a", "Let me look.", &[("c1", "recall", look_up(body))], (9, 2));
             let begun = events.iter().position(|event| event.contains("\"recall\"")).unwrap();
             events.truncate(begun + 2);
-            Does::Breaks(events)
+            UpstreamAnswer::Breaks(events)
         })
         .await;
         let reply = injecting(&server, dialect).answer(call(dialect, &conversation(), true)).await;
@@ -458,15 +458,18 @@ async fn a_server_that_refuses_the_result_is_asked_without_it_and_one_that_fails
     for (times, ends) in [(1, true), (2, false)] {
         let dialect = Dialect::Chat;
         let server = Server::start(move |number, body| match number {
-            0 => Does::Events(
+            0 => UpstreamAnswer::Events(
                 step(dialect, "a", "Let me look.", &[("c1", "recall", look_up(body))], (9, 2)),
                 Duration::ZERO,
             ),
             n if n <= times => {
                 let message = "The prompt is too long for this model.";
-                Does::Json(400, json!({ "error": { "message": message, "code": "context_length_exceeded" } }))
+                UpstreamAnswer::Json(
+                    400,
+                    json!({ "error": { "message": message, "code": "context_length_exceeded" } }),
+                )
             }
-            _ => Does::Events(step(dialect, "b", "I do not know.", &[], (9, 2)), Duration::ZERO),
+            _ => UpstreamAnswer::Events(step(dialect, "b", "I do not know.", &[], (9, 2)), Duration::ZERO),
         })
         .await;
         let out = body(injecting(&server, dialect).answer(call(dialect, &conversation(), true)).await).await;
@@ -535,7 +538,7 @@ async fn a_handle_means_the_same_for_ever() {
         edits += usize::from(matches!(header(&reply, "x-longhaul-action"), "pruned" | "compacted"));
         body(reply).await;
         messages.push(assistant(format!("<{}> {}", 2 * turn + 1, words(60, turn))));
-        let requests: Vec<Value> = server.sent()[before..].iter().map(Sent::json).collect();
+        let requests: Vec<Value> = server.sent()[before..].iter().map(ReceivedRequest::json).collect();
         if let [first, second] = requests.as_slice() {
             let told = results(dialect, second).pop().unwrap();
             if told.contains("there is no room") {

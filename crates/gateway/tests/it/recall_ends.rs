@@ -35,7 +35,7 @@ async fn upstream(
 ) -> Server {
     Server::start(move |number, body| match form {
         Form::Whole => whole(dialect, script(number, body)),
-        Form::Stream | Form::Collected => Does::Events(script(number, body), Duration::ZERO),
+        Form::Stream | Form::Collected => UpstreamAnswer::Events(script(number, body), Duration::ZERO),
     })
     .await
 }

@@ -92,7 +92,7 @@ async fn server(dialect: Dialect, looks: Looks, streams: bool) -> Server {
             calls.iter().map(|(id, name, said)| (id.as_str(), *name, said.clone())).collect();
         let usage = (sent_tokens(dialect, body), said_tokens(&text, &calls));
         let events = step(dialect, &format!("a{number}"), &text, &calls, usage);
-        if streams { Does::Events(events, Duration::ZERO) } else { whole(dialect, events) }
+        if streams { UpstreamAnswer::Events(events, Duration::ZERO) } else { whole(dialect, events) }
     })
     .await
 }

@@ -167,7 +167,11 @@ async fn a_step_that_begins_like_a_hidden_one_keeps_its_beginning() {
                         1 => step(dialect, "b", own, &[("c2", "read", json!({}))], (2_100, 10)),
                         _ => step(dialect, "c", "Done.", &[], (2_200, 10)),
                     };
-                    if streams { Does::Events(events, Duration::ZERO) } else { whole(dialect, events) }
+                    if streams {
+                        UpstreamAnswer::Events(events, Duration::ZERO)
+                    } else {
+                        whole(dialect, events)
+                    }
                 })
                 .await;
                 let (gateway, mut messages) = (injecting(&server, dialect), conversation());
@@ -195,20 +199,20 @@ fn texts(dialect: Dialect, request: &Value) -> Vec<String> {
 }
 
 /// How an upstream fails between two steps.
-fn fails(dialect: Dialect, how: &str) -> Does {
+fn fails(dialect: Dialect, how: &str) -> UpstreamAnswer {
     let error = json!({ "type": "error", "error": { "type": "some_error", "message": "not now" } });
     match how {
         "busy" => {
             let headers =
                 vec![("retry-after", "7".to_owned()), ("content-type", "application/json".to_owned())];
-            Does::Head(429, headers, error.to_string().into())
+            UpstreamAnswer::Head(429, headers, error.to_string().into())
         }
-        "fails" => Does::Json(500, error),
+        "fails" => UpstreamAnswer::Json(500, error),
         _ => {
             let mut events = step(dialect, "b", "So it is", &[], (2_500, 5));
             let said = events.iter().position(|event| event.contains("So it is")).unwrap();
             events.truncate(said + 1);
-            Does::Breaks(events)
+            UpstreamAnswer::Breaks(events)
         }
     }
 }
@@ -220,7 +224,7 @@ async fn an_upstream_that_fails_between_two_steps_ends_the_stream_with_an_error(
             let server = Server::start(move |number, body| match number {
                 0 => {
                     let calls = [("c1", "recall", look_up(body))];
-                    Does::Events(step(dialect, "a", "Let me look.", &calls, (9, 2)), Duration::ZERO)
+                    UpstreamAnswer::Events(step(dialect, "a", "Let me look.", &calls, (9, 2)), Duration::ZERO)
                 }
                 _ => fails(dialect, how),
             })
@@ -256,7 +260,7 @@ async fn an_upstream_that_fails_between_two_steps_is_an_error_for_who_waits_for_
                     let asks =
                         || step(dialect, "a", "Let me look.", &[("c1", "recall", look_up(body))], (9, 2));
                     match (number, streams) {
-                        (0, true) => Does::Events(asks(), Duration::ZERO),
+                        (0, true) => UpstreamAnswer::Events(asks(), Duration::ZERO),
                         (0, false) => whole(dialect, asks()),
                         _ => fails(dialect, how),
                     }
@@ -318,7 +322,11 @@ async fn a_step_that_ends_in_the_middle_of_a_hidden_call_ends_the_answer() {
                     let hidden = ("c1", "recall", look_up(body));
                     let calls = if has_theirs { vec![theirs, hidden] } else { vec![hidden] };
                     let events = cut(dialect, step(dialect, "a", text, &calls, (9, 2)));
-                    if streams { Does::Events(events, Duration::ZERO) } else { whole(dialect, events) }
+                    if streams {
+                        UpstreamAnswer::Events(events, Duration::ZERO)
+                    } else {
+                        whole(dialect, events)
+                    }
                 })
                 .await;
                 let reply = injecting(&server, dialect).answer(call(dialect, &conversation(), stream)).await;

@@ -22,10 +22,10 @@ fn gateway_with(upstream: UpstreamOptions, retry: RetryPolicy) -> Gateway {
 }
 
 /// The events of an answer up to the middle of its text.
-fn broken(dialect: Dialect, id: &str, rest: &str, kept: usize) -> Does {
+fn broken(dialect: Dialect, id: &str, rest: &str, kept: usize) -> UpstreamAnswer {
     let mut all = events(dialect, id, rest, (40, 300));
     all.truncate(kept);
-    Does::Breaks(all)
+    UpstreamAnswer::Breaks(all)
 }
 
 /// A model that goes on with what it is sent, and breaks off in its first `breaks` answers.
@@ -35,7 +35,7 @@ async fn breaking(dialect: Dialect, text: String, breaks: usize) -> Server {
             text.strip_prefix(&begun(dialect, body).0).expect("it goes on where it broke off").to_owned();
         match number < breaks {
             true => broken(dialect, &format!("id{number}"), &rest, 12),
-            false => Does::Events(
+            false => UpstreamAnswer::Events(
                 events(dialect, &format!("id{number}"), rest.trim_end(), (40, 300)),
                 Duration::ZERO,
             ),
@@ -94,7 +94,7 @@ async fn an_answer_on_another_wire_goes_on_too() {
         let out = body(gateway.answer(call(of_client, &[user("tell me all")], true)).await).await;
         let (seen, _) = read(of_client, &out);
         let case = String::from_utf8_lossy(&out);
-        let sent: Vec<Value> = server.sent().iter().map(Sent::json).collect();
+        let sent: Vec<Value> = server.sent().iter().map(ReceivedRequest::json).collect();
         assert!(
             seen.text == text && seen.finish == Some(ModelStopReason::Stop),
             "{of_client:?}: {case} {sent:?}"
@@ -111,10 +111,10 @@ async fn a_server_that_restarts_in_the_middle_costs_a_pause() {
     let said = text.clone();
     let server = Server::start(move |number, body| match number {
         0 => broken(Dialect::Chat, "a", &said, 12),
-        1..=3 => Does::Json(503, json!({ "error": { "message": "Loading model", "code": 503 } })),
+        1..=3 => UpstreamAnswer::Json(503, json!({ "error": { "message": "Loading model", "code": 503 } })),
         _ => {
             let rest = said.strip_prefix(&begun(Dialect::Chat, body).0).unwrap();
-            Does::Events(streamed("b", rest, Some((40, 300))), Duration::ZERO)
+            UpstreamAnswer::Events(streamed("b", rest, Some((40, 300))), Duration::ZERO)
         }
     })
     .await;
@@ -145,7 +145,7 @@ async fn an_error_in_the_middle_that_may_pass_is_not_the_end() {
                 all.truncate(8);
                 all.push(event.clone());
             }
-            Does::Events(all, Duration::ZERO)
+            UpstreamAnswer::Events(all, Duration::ZERO)
         })
         .await;
         let gateway = gateway_with(speaking(&server, Dialect::Chat, 8_000, true), QUICK);
@@ -166,7 +166,7 @@ async fn what_breaks_before_its_first_word_is_asked_for_again() {
                 let said = text.clone();
                 let server = Server::start(move |number, _| match number {
                     0 => broken(dialect, "a", &said, kept),
-                    _ => Does::Events(events(dialect, "b", &said, (40, 60)), Duration::ZERO),
+                    _ => UpstreamAnswer::Events(events(dialect, "b", &said, (40, 60)), Duration::ZERO),
                 })
                 .await;
                 let gateway = gateway_with(speaking(&server, dialect, 8_000, false), QUICK);
@@ -220,7 +220,7 @@ async fn a_call_that_breaks_off_is_not_made_up() {
         delta(json!({ "role": "assistant", "content": "I write it." })),
         delta(json!({ "tool_calls": call_begun })),
     ];
-    let server = Server::start(move |_, _| Does::Breaks(events.clone())).await;
+    let server = Server::start(move |_, _| UpstreamAnswer::Breaks(events.clone())).await;
     let gateway = gateway_with(speaking(&server, Dialect::Chat, 8_000, true), QUICK);
     let out = body(gateway.answer(call(Dialect::Chat, &[user("write it")], true)).await).await;
     let (seen, _) = read(Dialect::Chat, &out);
@@ -233,7 +233,9 @@ async fn a_server_that_refuses_to_go_on_ends_with_the_first_error() {
     let text = numbered(120);
     let server = Server::start(move |number, _| match number {
         0 => broken(Dialect::Chat, "a", &text, 8),
-        _ => Does::Json(400, json!({ "error": { "message": "assistant message must not be last" } })),
+        _ => {
+            UpstreamAnswer::Json(400, json!({ "error": { "message": "assistant message must not be last" } }))
+        }
     })
     .await;
     let gateway = gateway_with(speaking(&server, Dialect::Chat, 8_000, true), QUICK);

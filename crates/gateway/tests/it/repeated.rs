@@ -21,7 +21,7 @@ async fn model(dialect: Dialect, text: String, input: u64) -> Server {
     Server::start(move |number, body| {
         let (said, _) = begun(dialect, body);
         let rest = text.strip_prefix(&said).unwrap_or("You are welcome.");
-        Does::Events(events(dialect, &format!("id{number}"), rest, (input, 20)), Duration::ZERO)
+        UpstreamAnswer::Events(events(dialect, &format!("id{number}"), rest, (input, 20)), Duration::ZERO)
     })
     .await
 }
@@ -127,7 +127,7 @@ async fn an_answer_is_stopped_where_the_window_ends_by_the_servers_own_count() {
 async fn a_stream_that_reports_nothing_is_billed_by_our_count() {
     let text = numbered(200);
     let server = Server::start(move |number, _| {
-        Does::Events(streamed(&format!("id{number}"), &text, None), Duration::ZERO)
+        UpstreamAnswer::Events(streamed(&format!("id{number}"), &text, None), Duration::ZERO)
     })
     .await;
     let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));

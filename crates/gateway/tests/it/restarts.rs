@@ -25,7 +25,10 @@ async fn model(text: String) -> Server {
         }
         let rest = rest(Dialect::Chat, body, &text);
         let (input, output) = (tokens(body), rest.split(' ').count() as u64);
-        Does::Events(events(Dialect::Chat, &format!("id{number}"), rest, (input, output)), Duration::ZERO)
+        UpstreamAnswer::Events(
+            events(Dialect::Chat, &format!("id{number}"), rest, (input, output)),
+            Duration::ZERO,
+        )
     })
     .await
 }
@@ -41,7 +44,7 @@ fn truncating(server: &Server, window: u64) -> Gateway {
 }
 
 fn mains(server: &Server) -> Vec<Value> {
-    server.sent().iter().map(Sent::json).filter(|body| !is_summary_request(body)).collect()
+    server.sent().iter().map(ReceivedRequest::json).filter(|body| !is_summary_request(body)).collect()
 }
 
 #[tokio::test]
@@ -123,7 +126,7 @@ async fn what_a_server_reports_on_its_way_is_what_is_billed_for_a_stream_that_wa
             let rest = said.strip_prefix(&begun(Dialect::Chat, body).0).unwrap();
             let all = streamed(&format!("id{number}"), rest, None);
             let input = 2 * tokens(body);
-            Does::Events(with_reports(all, |at| report(input, 2 * at as u64)), Duration::ZERO)
+            UpstreamAnswer::Events(with_reports(all, |at| report(input, 2 * at as u64)), Duration::ZERO)
         })
         .await;
         let reply = truncating(&server, 1_500).answer(call(Dialect::Chat, &conversation(6), true)).await;
@@ -148,7 +151,7 @@ async fn what_a_server_reports_at_the_beginning_is_the_input_of_a_stream_that_wa
     let dialect = Dialect::Messages;
     let server = Server::start(move |number, body| {
         let rest = said.strip_prefix(&begun(dialect, body).0).unwrap();
-        Does::Events(events(dialect, &format!("id{number}"), rest, (7_777, 20)), Duration::ZERO)
+        UpstreamAnswer::Events(events(dialect, &format!("id{number}"), rest, (7_777, 20)), Duration::ZERO)
     })
     .await;
     let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
@@ -167,8 +170,8 @@ async fn what_a_server_reports_at_the_beginning_is_the_input_of_a_stream_that_wa
 async fn a_stream_that_was_left_is_billed_once_where_nobody_goes_on_with_it() {
     let dialect = Dialect::Messages;
     let server = Server::start(move |number, _| match number {
-        0 => Does::Events(events(dialect, "id0", &words(1_000, 3), (7_777, 20)), Duration::ZERO),
-        _ => Does::Json(
+        0 => UpstreamAnswer::Events(events(dialect, "id0", &words(1_000, 3), (7_777, 20)), Duration::ZERO),
+        _ => UpstreamAnswer::Json(
             400,
             json!({ "type": "error", "error": { "type": "invalid_request_error", "message": "no" } }),
         ),
@@ -190,8 +193,8 @@ async fn an_answer_whose_rest_cannot_be_had_has_failed() {
         for (status, stream) in [(401, true), (429, false), (500, true), (503, false), (500, false)] {
             let text = words(1_000, 3);
             let server = Server::start(move |number, _| match number {
-                0 => Does::Events(events(dialect, "id0", &text, (0, 0)), Duration::ZERO),
-                _ => Does::Json(status, json!({ "error": { "message": "not now" } })),
+                0 => UpstreamAnswer::Events(events(dialect, "id0", &text, (0, 0)), Duration::ZERO),
+                _ => UpstreamAnswer::Json(status, json!({ "error": { "message": "not now" } })),
             })
             .await;
             let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
@@ -226,11 +229,14 @@ async fn an_outage_after_a_stop_at_the_end_of_the_window_is_waited_out() {
             let text = words(1_000, 3);
             let said = text.clone();
             let server = Server::start(move |number, body| match number {
-                1 => Does::Json(503, json!({ "error": { "message": "loading the model" } })),
-                2 => Does::Json(429, json!({ "error": { "message": "slow down" } })),
+                1 => UpstreamAnswer::Json(503, json!({ "error": { "message": "loading the model" } })),
+                2 => UpstreamAnswer::Json(429, json!({ "error": { "message": "slow down" } })),
                 _ => {
                     let rest = rest(dialect, body, &said);
-                    Does::Events(events(dialect, &format!("id{number}"), rest, (0, 0)), Duration::ZERO)
+                    UpstreamAnswer::Events(
+                        events(dialect, &format!("id{number}"), rest, (0, 0)),
+                        Duration::ZERO,
+                    )
                 }
             })
             .await;
@@ -259,7 +265,10 @@ async fn an_answer_that_has_room_for_what_is_asked_is_not_stopped() {
         let server = Server::start({
             let text = text.clone();
             move |_, body| {
-                Does::Events(events(Dialect::Chat, "id0", &text, (tokens(body), 1_500)), Duration::ZERO)
+                UpstreamAnswer::Events(
+                    events(Dialect::Chat, "id0", &text, (tokens(body), 1_500)),
+                    Duration::ZERO,
+                )
             }
         })
         .await;
@@ -314,7 +323,7 @@ async fn an_answer_that_fills_the_window_by_the_servers_count_goes_on() {
                 let part = words[..fits].concat();
                 let all = events(dialect, &format!("id{number}"), part.trim_end(), (input, 2 * fits as u64));
                 let is_cut = fits < words.len();
-                Does::Events(if is_cut { cut_short(dialect, all) } else { all }, Duration::ZERO)
+                UpstreamAnswer::Events(if is_cut { cut_short(dialect, all) } else { all }, Duration::ZERO)
             })
             .await;
             let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));

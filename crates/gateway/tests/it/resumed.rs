@@ -41,7 +41,7 @@ async fn server(percent: u64) -> Server {
             return pruned();
         }
         let text = words(30, body["messages"].as_array().unwrap().len());
-        Does::Json(200, said(&text, whole(body, percent), counted(&text, percent)))
+        UpstreamAnswer::Json(200, said(&text, whole(body, percent), counted(&text, percent)))
     })
     .await
 }

@@ -37,9 +37,9 @@ pub(crate) fn spoke_of(what: &str) -> String {
 }
 
 /// A pruning agent that lets everything go.
-pub(crate) fn pruned() -> Does {
+pub(crate) fn pruned() -> UpstreamAnswer {
     let text = json!({ "prunedConversation": [], "summary": spoke_of("stones") }).to_string();
-    Does::Events(streamed("s", &text, Some((100, 20))), Duration::ZERO)
+    UpstreamAnswer::Events(streamed("s", &text, Some((100, 20))), Duration::ZERO)
 }
 
 /// Words of everything that is sent: a token each, nearly.
@@ -64,15 +64,15 @@ async fn model(window: u64) -> Server {
                 let message = format!(
                     "This model's maximum context length is {window} tokens. However, your messages resulted in {size} tokens."
                 );
-                Does::Json(400, json!({ "error": { "message": message, "code": "context_length_exceeded" } }))
+                UpstreamAnswer::Json(400, json!({ "error": { "message": message, "code": "context_length_exceeded" } }))
             }
-            size => Does::Json(200, said(&format!("answer {number} {}", words(40, number)), size, 50)),
+            size => UpstreamAnswer::Json(200, said(&format!("answer {number} {}", words(40, number)), size, 50)),
         }
     })
     .await
 }
 
-fn mains(server: &Server) -> Vec<Sent> {
+fn mains(server: &Server) -> Vec<ReceivedRequest> {
     server.sent().into_iter().filter(|sent| !is_summary_request(&sent.json())).collect()
 }
 
@@ -221,8 +221,8 @@ async fn branches_of_one_history_share_their_summary() {
 async fn requests_that_overtake_each_other_stay_apart() {
     for dialect in [Dialect::Chat, Dialect::Messages] {
         let server = Server::start(|_, body| match is_summary_request(body) {
-            true => Does::After(Duration::from_millis(20), Box::new(pruned())),
-            false => Does::Json(200, said("fine", 500, 2)),
+            true => UpstreamAnswer::After(Duration::from_millis(20), Box::new(pruned())),
+            false => UpstreamAnswer::Json(200, said("fine", 500, 2)),
         })
         .await;
         for round in 0..20 {
@@ -269,8 +269,8 @@ async fn a_refusal_is_mended_although_another_request_has_gone_on() {
         let message = "This model's maximum context length is 2000 tokens. However, your messages resulted in 2900 tokens.";
         let refused = json!({ "error": { "message": message, "code": "context_length_exceeded" } });
         match number {
-            0 => Does::When(may_refuse.clone(), Box::new(Does::Json(400, refused))),
-            _ => Does::Json(200, said("fine", 500, 2)),
+            0 => UpstreamAnswer::When(may_refuse.clone(), Box::new(UpstreamAnswer::Json(400, refused))),
+            _ => UpstreamAnswer::Json(200, said("fine", 500, 2)),
         }
     })
     .await;
@@ -393,9 +393,9 @@ async fn a_summary_that_is_refused_teaches_the_window() {
     let server = Server::start(|_, body| {
         if is_summary_request(body) {
             let message = "This model's maximum context length is 2800 tokens. However, your messages resulted in 2900 tokens.";
-            return Does::Json(400, json!({ "error": { "message": message, "code": "context_length_exceeded" } }));
+            return UpstreamAnswer::Json(400, json!({ "error": { "message": message, "code": "context_length_exceeded" } }));
         }
-        Does::Json(200, said("fine", size(body), 5))
+        UpstreamAnswer::Json(200, said("fine", size(body), 5))
     })
     .await;
     let gateway = server.gateway(3_000);
@@ -409,9 +409,9 @@ async fn a_summary_that_is_refused_teaches_the_window() {
 async fn a_summariser_that_fails_stops_nobody() {
     let server = Server::start(|_, body| {
         if is_summary_request(body) {
-            return Does::Json(500, json!({ "error": "no" }));
+            return UpstreamAnswer::Json(500, json!({ "error": "no" }));
         }
-        Does::Json(200, said("fine", size(body), 5))
+        UpstreamAnswer::Json(200, said("fine", size(body), 5))
     })
     .await;
     let messages = long();
@@ -435,7 +435,7 @@ async fn a_server_that_cuts_in_silence_is_found_out() {
         }
         // As servers do that drop what is too much: half of the window is left, and nobody is told.
         let size = size(body);
-        Does::Json(200, said("fine", if size > 2_000 { 1_010 } else { size }, 5))
+        UpstreamAnswer::Json(200, said("fine", if size > 2_000 { 1_010 } else { size }, 5))
     })
     .await;
     let gateway = server.unstated_gateway();
@@ -454,7 +454,7 @@ async fn a_server_that_cuts_in_silence_is_found_out() {
 
 #[tokio::test]
 async fn an_answer_to_what_cannot_be_shorter_is_handed_over_with_a_warning() {
-    let server = Server::start(|_, _| Does::Json(200, said("fine", 1_100, 5))).await;
+    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("fine", 1_100, 5))).await;
     let gateway = server.unstated_gateway();
     let alone = [user(words(3_000, 1))];
     let more = [user(words(3_000, 1)), assistant("fine"), user(words(3_000, 2))];
@@ -482,7 +482,7 @@ async fn a_server_that_counts_something_else_is_asked_again_only_once() {
     let server = Server::start(|_, body| match is_summary_request(body) {
         true => pruned(),
         // What it had in its cache is no input to it.
-        false => Does::Json(200, said("fine", size(body) * 2 / 5, 5)),
+        false => UpstreamAnswer::Json(200, said("fine", size(body) * 2 / 5, 5)),
     })
     .await;
     let stated = server.gateway(8_000).answer(chat(request(&long(), false))).await;
@@ -507,9 +507,9 @@ async fn a_server_that_counts_something_else_keeps_the_window_that_it_has() {
     for stream in [false, true] {
         let server = Server::start(move |_, body| match (is_summary_request(body), stream) {
             (true, _) => pruned(),
-            (false, false) => Does::Json(200, said("fine", size(body) * 2 / 5, 5)),
+            (false, false) => UpstreamAnswer::Json(200, said("fine", size(body) * 2 / 5, 5)),
             (false, true) => {
-                Does::Events(streamed("s1", "fine", Some((size(body) * 2 / 5, 5))), Duration::ZERO)
+                UpstreamAnswer::Events(streamed("s1", "fine", Some((size(body) * 2 / 5, 5))), Duration::ZERO)
             }
         })
         .await;
@@ -538,11 +538,11 @@ async fn a_refusal_may_come_in_a_stream() {
             return pruned();
         }
         if size(body) <= 2_000 {
-            return Does::Events(streamed("a", "fine", None), Duration::ZERO);
+            return UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO);
         }
         let message = "This model's maximum context length is 2000 tokens. However, your messages resulted in 2900 tokens.";
         let error = json!({ "error": { "message": message, "code": "context_length_exceeded" } });
-        Does::Events(vec![format!("data: {error}\n\n"), "data: [DONE]\n\n".to_owned()], Duration::ZERO)
+        UpstreamAnswer::Events(vec![format!("data: {error}\n\n"), "data: [DONE]\n\n".to_owned()], Duration::ZERO)
     })
     .await;
     let reply = server.gateway(8_000).answer(chat(request(&long(), true))).await;
@@ -556,8 +556,8 @@ async fn a_refusal_may_come_in_a_stream() {
 async fn the_client_hears_something_while_a_summary_is_written() {
     let (writes, may_write) = watch::channel(false);
     let server = Server::start(move |_, body| match is_summary_request(body) {
-        true => Does::When(may_write.clone(), Box::new(pruned())),
-        false => Does::Events(streamed("a", "fine", None), Duration::ZERO),
+        true => UpstreamAnswer::When(may_write.clone(), Box::new(pruned())),
+        false => UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO),
     })
     .await;
     let config =
@@ -575,9 +575,9 @@ async fn an_answer_that_may_be_too_long_is_asked_to_be_shorter() {
     let server = Server::start(|_, asked| match asked["max_tokens"].as_u64() {
         Some(most) if 3_023 + most > 5_600 => {
             let message = format!("input length and `max_tokens` exceed context limit: 3023 + {most} > 5600");
-            Does::Json(400, json!({ "error": { "message": message } }))
+            UpstreamAnswer::Json(400, json!({ "error": { "message": message } }))
         }
-        _ => Does::Json(200, said("short, then", 3_023, 3)),
+        _ => UpstreamAnswer::Json(200, said("short, then", 3_023, 3)),
     })
     .await;
     let mut asked: Value = serde_json::from_slice(&request(&[user(words(2_000, 1))], false)).unwrap();
@@ -585,7 +585,7 @@ async fn an_answer_that_may_be_too_long_is_asked_to_be_shorter() {
     let reply = server.gateway(56_000).answer(chat(asked.to_string())).await;
     assert_eq!(reply.status, StatusCode::OK);
     assert_eq!(reply.headers["x-longhaul-action"], "none", "nothing is left out");
-    let sent: Vec<Value> = server.sent().iter().map(Sent::json).collect();
+    let sent: Vec<Value> = server.sent().iter().map(ReceivedRequest::json).collect();
     assert_eq!(sent.len(), 2);
     assert_eq!(sent[1]["messages"], sent[0]["messages"]);
     assert_eq!(sent[1]["max_tokens"], 5_600 - 3_023 - 56);

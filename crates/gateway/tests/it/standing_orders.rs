@@ -103,7 +103,7 @@ async fn upstream(answer: SummaryAnswer, chat: &[Value]) -> Server {
     let sentences = assistant_sentences(chat);
     Server::start(move |number, body| {
         let summary = match (is_summary_request(body), answer) {
-            (false, _) => return Does::Json(200, said(&format!("answer {number}"), 0, 0)),
+            (false, _) => return UpstreamAnswer::Json(200, said(&format!("answer {number}"), 0, 0)),
             (true, SummaryAnswer::Refusal) => "I'm sorry, I can't help with that.".to_owned(),
             (true, SummaryAnswer::WithoutOrders) => {
                 let messages = body["messages"].as_array().unwrap();
@@ -113,7 +113,7 @@ async fn upstream(answer: SummaryAnswer, chat: &[Value]) -> Server {
                 if is_pruning { pruned } else { summary }
             }
         };
-        Does::Json(200, said(&summary, 0, 0))
+        UpstreamAnswer::Json(200, said(&summary, 0, 0))
     })
     .await
 }

@@ -31,10 +31,10 @@ impl Stage {
         let how = Arc::clone(&summariser);
         let server =
             Server::start(move |number, body| match (is_summary_request(body), how.load(Ordering::SeqCst)) {
-                (true, AWAY) => Does::Json(503, json!({ "error": "loading" })),
-                (true, RUBBISH) => Does::Json(200, said("I would rather talk about birds.", 50, 9)),
+                (true, AWAY) => UpstreamAnswer::Json(503, json!({ "error": "loading" })),
+                (true, RUBBISH) => UpstreamAnswer::Json(200, said("I would rather talk about birds.", 50, 9)),
                 (true, _) => pruned(),
-                (false, _) => Does::Json(200, answer(number)),
+                (false, _) => UpstreamAnswer::Json(200, answer(number)),
             })
             .await;
         let (now, memo) = (Arc::new(AtomicU64::new(5_000)), Arc::default());
@@ -179,7 +179,7 @@ async fn a_summary_that_is_needed_anyway_is_made_of_what_an_extract_stands_for()
     messages.push(newest);
     // No time has gone by: but the view is full again.
     assert_eq!(turn(&gateway, &mut messages).await, "compacted");
-    let sent: Vec<Value> = stage.server.sent().split_off(before).iter().map(Sent::json).collect();
+    let sent: Vec<Value> = stage.server.sent().split_off(before).iter().map(ReceivedRequest::json).collect();
     let read: String = sent.iter().filter(|body| is_summary_request(body)).map(Value::to_string).collect();
     assert!(read.contains("topic0 ") && read.contains("topic11 "), "the originals, not what stood for them");
     assert!(!read.contains("[SUMMARY]"));
@@ -255,10 +255,14 @@ async fn nobody_waits_for_a_summary_that_is_tried_again() {
         let away = Arc::new(AtomicU8::new(AWAY));
         let how = Arc::clone(&away);
         let server = Server::start(move |number, body| match (is_summary_request(body), stream) {
-            (true, _) if how.load(Ordering::SeqCst) == AWAY => Does::Json(503, json!({ "error": "loading" })),
-            (true, _) => Does::When(released.clone(), Box::new(pruned())),
-            (false, false) => Does::Json(200, answer(number)),
-            (false, true) => Does::Events(streamed("a", &format!("answer {number}"), None), Duration::ZERO),
+            (true, _) if how.load(Ordering::SeqCst) == AWAY => {
+                UpstreamAnswer::Json(503, json!({ "error": "loading" }))
+            }
+            (true, _) => UpstreamAnswer::When(released.clone(), Box::new(pruned())),
+            (false, false) => UpstreamAnswer::Json(200, answer(number)),
+            (false, true) => {
+                UpstreamAnswer::Events(streamed("a", &format!("answer {number}"), None), Duration::ZERO)
+            }
         })
         .await;
         let now = Arc::new(AtomicU64::new(7));
@@ -314,10 +318,10 @@ async fn a_summary_that_hangs_holds_up_neither_who_hangs_up_nor_the_end() {
     let how = Arc::clone(&away);
     let server =
         Server::start(move |number, body| match (is_summary_request(body), how.load(Ordering::SeqCst)) {
-            (true, AWAY) => Does::Json(503, json!({ "error": "loading" })),
-            (true, _) => Does::Hangs,
-            (false, AWAY) => Does::Json(200, answer(number)),
-            (false, _) => Does::Stalls(streamed("a", "slow words", None)[..2].to_vec()),
+            (true, AWAY) => UpstreamAnswer::Json(503, json!({ "error": "loading" })),
+            (true, _) => UpstreamAnswer::Hangs,
+            (false, AWAY) => UpstreamAnswer::Json(200, answer(number)),
+            (false, _) => UpstreamAnswer::Stalls(streamed("a", "slow words", None)[..2].to_vec()),
         })
         .await;
     let now = Arc::new(AtomicU64::new(7));
@@ -383,10 +387,10 @@ async fn an_extract_uses_the_room_there_is_and_promises_nothing() {
 async fn one_bad_part_of_a_summary_is_asked_for_again_and_then_stands_there_as_it_was() {
     let server = Server::start(|number, body| {
         if !is_summary_request(body) {
-            return Does::Json(200, answer(number));
+            return UpstreamAnswer::Json(200, answer(number));
         }
         match body.to_string().contains("topic2 ") {
-            true => Does::Json(200, said("I would rather talk about birds.", 50, 9)),
+            true => UpstreamAnswer::Json(200, said("I would rather talk about birds.", 50, 9)),
             false => pruned(),
         }
     })
@@ -447,7 +451,7 @@ async fn what_is_remembered_is_told_beside_what_the_client_has_sent() {
 async fn a_summary_request_that_is_too_long_for_its_server_is_made_shorter_once() {
     let server = Server::start(|number, body| {
         if !is_summary_request(body) {
-            return Does::Json(200, answer(number));
+            return UpstreamAnswer::Json(200, answer(number));
         }
         // It counts half as much again as we do.
         let tokens = body["messages"].to_string().split(' ').count() as u64 * 3 / 2;
@@ -455,8 +459,8 @@ async fn a_summary_request_that_is_too_long_for_its_server_is_made_shorter_once(
             "This model's maximum context length is 6000 tokens. However, your messages resulted in {tokens} tokens."
         );
         match tokens > 6_000 {
-            true => Does::Json(400, json!({ "error": { "message": message, "code": "context_length_exceeded" } })),
-            false => Does::Json(200, said(&spoke_of("stones"), tokens, 5)),
+            true => UpstreamAnswer::Json(400, json!({ "error": { "message": message, "code": "context_length_exceeded" } })),
+            false => UpstreamAnswer::Json(200, said(&spoke_of("stones"), tokens, 5)),
         }
     })
     .await;
@@ -525,7 +529,7 @@ async fn how_long_an_answer_may_be_is_nothing_to_its_summaries() {
         }
         let reply = stage.gateway().answer(chat(body.to_string())).await;
         assert_eq!(header(&reply, "x-longhaul-action"), "compacted");
-        let sent = stage.server.sent().iter().map(Sent::json).collect::<Vec<_>>();
+        let sent = stage.server.sent().iter().map(ReceivedRequest::json).collect::<Vec<_>>();
         let limits =
             sent.iter().filter(|body| is_summary_request(body)).map(|body| body["max_tokens"].clone());
         asked.push(limits.collect::<Vec<_>>());
@@ -540,9 +544,9 @@ async fn a_summary_that_does_not_end_is_not_read_on() {
         true => {
             let mut events = streamed("s", &format!("{} ", words(40, 1)), None);
             let (first, more) = (events.swap_remove(0), events.swap_remove(1).repeat(50));
-            Does::Endless(first, more.into(), Duration::from_millis(1))
+            UpstreamAnswer::Endless(first, more.into(), Duration::from_millis(1))
         }
-        false => Does::Json(200, said(&format!("answer {number}"), 900, 3)),
+        false => UpstreamAnswer::Json(200, said(&format!("answer {number}"), 900, 3)),
     })
     .await;
     let gateway = server.gateway(3_000);
@@ -566,9 +570,11 @@ async fn a_summary_that_does_not_end_is_not_read_on() {
 async fn who_answers_in_prose_is_asked_for_prose_from_then_on() {
     let asks = |body: &Value, order: &str| body["messages"].to_string().contains(order);
     let server = Server::start(move |number, body| match is_summary_request(body) {
-        true if asks(body, "You prune the history") => Does::Json(200, said("I like birds better.", 50, 9)),
-        true => Does::Json(200, said(&spoke_of("rivers"), 50, 9)),
-        false => Does::Json(200, answer(number)),
+        true if asks(body, "You prune the history") => {
+            UpstreamAnswer::Json(200, said("I like birds better.", 50, 9))
+        }
+        true => UpstreamAnswer::Json(200, said(&spoke_of("rivers"), 50, 9)),
+        false => UpstreamAnswer::Json(200, answer(number)),
     })
     .await;
     let now = Arc::new(AtomicU64::new(5_000));

@@ -25,7 +25,7 @@ async fn model(text: String) -> Server {
             return pruned();
         }
         let rest = rest(Dialect::Chat, body, &text);
-        Does::Events(streamed(&format!("id{number}"), rest, Some((500, 50))), Duration::ZERO)
+        UpstreamAnswer::Events(streamed(&format!("id{number}"), rest, Some((500, 50))), Duration::ZERO)
     })
     .await
 }
@@ -75,7 +75,7 @@ async fn it_is_stopped_room_is_made_and_it_goes_on() {
     let said = String::from_utf8_lossy(&out);
     assert!(said.contains(": ⚙️ Compacting conversation history…\n\n"));
     assert!(said.contains(": ✅ Context compacted, continuing…\n\n"));
-    let mains: Vec<Sent> =
+    let mains: Vec<ReceivedRequest> =
         server.sent().into_iter().filter(|sent| !is_summary_request(&sent.json())).collect();
     assert_eq!(mains[0].body, request(&messages(), true));
     assert!(mains.len() >= 2);
@@ -150,8 +150,8 @@ async fn an_upstream_that_will_not_go_on_ends_the_answer_for_its_length() {
             return pruned();
         }
         match body["messages"].as_array().unwrap().last().unwrap()["role"] == "assistant" {
-            true => Does::Json(400, json!({ "error": { "message": "prefill is not supported" } })),
-            false => Does::Events(streamed("a", &said, None), Duration::ZERO),
+            true => UpstreamAnswer::Json(400, json!({ "error": { "message": "prefill is not supported" } })),
+            false => UpstreamAnswer::Events(streamed("a", &said, None), Duration::ZERO),
         }
     })
     .await;
@@ -228,7 +228,10 @@ async fn an_answer_whose_pieces_end_in_blanks_is_stopped_too() {
                         GoesOn::FromTheStart => &whole,
                     };
                     let id = format!("id{number}");
-                    Does::Events(events_with_blanks_behind(dialect, &id, rest, (300, 20)), Duration::ZERO)
+                    UpstreamAnswer::Events(
+                        events_with_blanks_behind(dialect, &id, rest, (300, 20)),
+                        Duration::ZERO,
+                    )
                 })
                 .await;
                 let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
@@ -255,7 +258,7 @@ async fn an_answer_that_is_finished_is_not_called_on_for_its_last_word() {
         let said = text.clone();
         let server = Server::start(move |number, _| {
             let id = format!("id{number}");
-            Does::Events(events_with_blanks_behind(dialect, &id, &said, (300, 20)), Duration::ZERO)
+            UpstreamAnswer::Events(events_with_blanks_behind(dialect, &id, &said, (300, 20)), Duration::ZERO)
         })
         .await;
         let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));

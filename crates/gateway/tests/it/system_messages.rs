@@ -42,7 +42,7 @@ async fn server(dialect: Dialect) -> Server {
             None => "fine".to_owned(),
         };
         let input = body.to_string().len() as u64 / 4;
-        Does::Events(events(dialect, "a", &text, (input, 5)), Duration::ZERO)
+        UpstreamAnswer::Events(events(dialect, "a", &text, (input, 5)), Duration::ZERO)
     })
     .await
 }

@@ -1,12 +1,9 @@
-//! An upstream that does what a test says, and keeps what it was sent.
+//! A scripted upstream, and a gateway before it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
-use axum::extract::State;
-use axum::http::{HeaderMap, Response, StatusCode, Uri};
+use axum::http::HeaderMap;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::HeaderValue;
@@ -17,93 +14,43 @@ use longhaul_gateway::{
     ClientRequest, Gateway, GatewayDependencies, GatewayOptions, GatewayReply, ReplyBody, UpstreamOptions,
 };
 use longhaul_providers::connect::Kind;
+use longhaul_testkit::ScriptedUpstream;
+pub(crate) use longhaul_testkit::chat::{answer as said, stream as streamed};
+pub(crate) use longhaul_testkit::{ReceivedRequest, UpstreamAnswer};
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
-/// What the upstream does with a request.
-pub(crate) enum Does {
-    /// An answer that is no stream.
-    Json(u16, Value),
-    /// Anything.
-    Text(u16, &'static str, String),
-    /// A stream, so long between two events.
-    Events(Vec<String>, Duration),
-    /// A stream that breaks off after these events.
-    Breaks(Vec<String>),
-    /// A stream that says these events and then nothing more, nor ends.
-    Stalls(Vec<String>),
-    /// Nothing at all.
-    Hangs,
-    /// Anything, with these headers.
-    Head(u16, Vec<(&'static str, String)>, Bytes),
-    /// A stream that says this, and then the other for ever, so long between two.
-    Endless(String, Bytes, Duration),
-    /// The same, but only after a while.
-    After(Duration, Box<Does>),
-    /// The same, but only when the test says so.
-    When(tokio::sync::watch::Receiver<bool>, Box<Does>),
-}
-
-/// What the upstream was sent.
-#[derive(Clone, Debug)]
-pub(crate) struct Sent {
-    pub(crate) path: String,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
-}
-
-impl Sent {
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap()
-    }
-
-    pub(crate) fn messages(&self) -> Vec<Value> {
-        self.json()["messages"].as_array().unwrap().clone()
-    }
-}
-
-type Script = Arc<dyn Fn(usize, &Value) -> Does + Send + Sync>;
-
+/// A scripted upstream whose script is given the number of the request, from 0, and its body.
 pub(crate) struct Server {
     pub(crate) url: String,
-    sent: Arc<Mutex<Vec<Sent>>>,
-    task: tokio::task::JoinHandle<()>,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    upstream: ScriptedUpstream,
 }
 
 impl Server {
-    /// `script` is given the number of the request, from 0, and its body.
-    pub(crate) async fn start(script: impl Fn(usize, &Value) -> Does + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(
+        script: impl Fn(usize, &Value) -> UpstreamAnswer + Send + Sync + 'static,
+    ) -> Self {
         Self::start_with("/none", Value::Null, script).await
     }
 
-    /// The same with a page that says what the server is.
+    /// Starts an upstream with a page that says what the server is. It has no other pages.
     pub(crate) async fn start_with(
         page: &str,
         says: Value,
-        script: impl Fn(usize, &Value) -> Does + Send + Sync + 'static,
+        script: impl Fn(usize, &Value) -> UpstreamAnswer + Send + Sync + 'static,
     ) -> Self {
-        let sent: Arc<Mutex<Vec<Sent>>> = Arc::default();
-        let state: (Script, Arc<Mutex<Vec<Sent>>>) = (Arc::new(script), Arc::clone(&sent));
-        let app = Router::new()
-            .route(page, axum::routing::get(async move || axum::Json(says)))
-            .fallback(axum::routing::get(async || StatusCode::NOT_FOUND).post(answer))
-            // Long conversations exceed axum's default limit of 2 MB.
-            .layer(axum::extract::DefaultBodyLimit::disable())
-            .with_state(state);
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { url, sent, task }
+        let page = page.to_owned();
+        let pages = move |path: &str| {
+            let status = if path == page { 200 } else { 404 };
+            Some(UpstreamAnswer::Json(status, if path == page { says.clone() } else { Value::Null }))
+        };
+        let script = move |request: &ReceivedRequest| script(request.number, &request.json());
+        let upstream = ScriptedUpstream::start_beside(pages, script).await;
+        Self { url: upstream.url("/v1"), upstream }
     }
 
-    pub(crate) fn sent(&self) -> Vec<Sent> {
-        self.sent.lock().unwrap().clone()
+    pub(crate) fn sent(&self) -> Vec<ReceivedRequest> {
+        self.upstream.received()
     }
 
     /// An upstream of this server with a declared window.
@@ -140,85 +87,6 @@ pub(crate) fn waiting(upstreams: Vec<UpstreamOptions>) -> GatewayOptions {
 
 pub(crate) fn gateway(config: GatewayOptions) -> Gateway {
     Gateway::new(config, GatewayDependencies::default()).unwrap()
-}
-
-async fn answer(
-    State((script, sent)): State<(Script, Arc<Mutex<Vec<Sent>>>)>,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response<Body> {
-    let value = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    let number = {
-        let mut sent = sent.lock().unwrap();
-        sent.push(Sent { path: uri.path().to_owned(), headers, body });
-        // The number is taken under the lock, because requests may come at the same time.
-        sent.len() - 1
-    };
-    respond(script(number, &value)).await
-}
-
-async fn respond(does: Does) -> Response<Body> {
-    let stream =
-        |body: Body| Response::builder().header("content-type", "text/event-stream").body(body).unwrap();
-    let bytes = |events: Vec<String>| {
-        futures_util::stream::iter(
-            events.into_iter().map(|event| Ok::<_, std::io::Error>(Bytes::from(event))),
-        )
-    };
-    match does {
-        Does::Json(status, value) => Response::builder()
-            .status(status)
-            .header("content-type", "application/json")
-            .header("x-request-id", "r1")
-            .body(Body::from(value.to_string()))
-            .unwrap(),
-        Does::Text(status, kind, text) => {
-            Response::builder().status(status).header("content-type", kind).body(Body::from(text)).unwrap()
-        }
-        Does::Events(events, gap) => {
-            let slow = bytes(events).then(move |event| async move {
-                if !gap.is_zero() {
-                    tokio::time::sleep(gap).await;
-                }
-                event
-            });
-            stream(Body::from_stream(slow))
-        }
-        Does::Breaks(events) => {
-            let broken = futures_util::stream::once(async {
-                // The events before must have left before the connection breaks, or they would be lost with it.
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                Err(std::io::Error::other("broken"))
-            });
-            stream(Body::from_stream(bytes(events).chain(broken)))
-        }
-        Does::Stalls(events) => {
-            stream(Body::from_stream(bytes(events).chain(futures_util::stream::pending())))
-        }
-        Does::Hangs => std::future::pending().await,
-        Does::Head(status, headers, body) => {
-            let response = Response::builder().status(status);
-            let response = headers.into_iter().fold(response, |all, (name, value)| all.header(name, value));
-            response.body(Body::from(body)).unwrap()
-        }
-        Does::Endless(first, more, gap) => {
-            let more = futures_util::stream::repeat(more).then(move |more| async move {
-                tokio::time::sleep(gap).await;
-                Ok(more)
-            });
-            stream(Body::from_stream(bytes(vec![first]).chain(more)))
-        }
-        Does::When(mut says, does) => {
-            // A test that is over says nothing more.
-            let _is_over = says.wait_for(|is_said| *is_said).await.is_err();
-            Box::pin(respond(*does)).await
-        }
-        Does::After(time, does) => {
-            tokio::time::sleep(time).await;
-            Box::pin(respond(*does)).await
-        }
-    }
 }
 
 /// A call of a Chat Completions client.
@@ -265,39 +133,6 @@ pub(crate) async fn beginning(reply: &mut GatewayReply, pieces: usize) -> String
 
 pub(crate) async fn body_json(reply: GatewayReply) -> Value {
     serde_json::from_slice(&body(reply).await).unwrap()
-}
-
-/// An answer of the model that is no stream.
-pub(crate) fn said(text: &str, input: u64, output: u64) -> Value {
-    json!({
-        "id": "a1", "object": "chat.completion", "created": 1, "model": "m",
-        "choices": [{ "index": 0, "message": { "role": "assistant", "content": text }, "finish_reason": "stop" }],
-        "usage": { "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output },
-    })
-}
-
-/// The events of a streamed answer, each word one.
-pub(crate) fn streamed(id: &str, text: &str, usage: Option<(u64, u64)>) -> Vec<String> {
-    let chunk = |delta: Value, finish: Value| {
-        let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
-        let chunk = json!({ "id": id, "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice] });
-        format!("data: {chunk}\n\n")
-    };
-    let mut events = vec![chunk(json!({ "role": "assistant", "content": "" }), Value::Null)];
-    let words = text.split_inclusive(' ').scan(false, |blank, word| {
-        // A word has the blank before it, as models write.
-        let before = if std::mem::replace(blank, word.ends_with(' ')) { " " } else { "" };
-        Some(format!("{before}{}", word.trim_end_matches(' ')))
-    });
-    events.extend(words.map(|word| chunk(json!({ "content": word }), Value::Null)));
-    events.push(chunk(json!({}), json!("stop")));
-    if let Some((input, output)) = usage {
-        let usage =
-            json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output });
-        events.push(format!("data: {}\n\n", json!({ "id": id, "choices": [], "usage": usage })));
-    }
-    events.push("data: [DONE]\n\n".to_owned());
-    events
 }
 
 /// Text of about so many tokens.

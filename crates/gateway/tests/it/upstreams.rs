@@ -31,9 +31,11 @@ fn ask(model: &str) -> ClientRequest {
 #[tokio::test]
 async fn the_next_is_asked_where_the_first_has_no_time_or_is_broken() {
     for broken in [500, 503, 429] {
-        let first =
-            Server::start(move |_, _| Does::Json(broken, json!({ "error": { "message": "not now" } }))).await;
-        let second = Server::start(|_, _| Does::Json(200, said("fine", 9, 1))).await;
+        let first = Server::start(move |_, _| {
+            UpstreamAnswer::Json(broken, json!({ "error": { "message": "not now" } }))
+        })
+        .await;
+        let second = Server::start(|_, _| UpstreamAnswer::Json(200, said("fine", 9, 1))).await;
         let upstreams = vec![
             named(&first, "first", vec![model("coder", "a")]),
             named(&second, "second", vec![model("coder", "b")]),
@@ -55,8 +57,9 @@ async fn the_next_is_asked_where_nobody_is_and_no_other_when_it_is_the_callers_f
         format!("http://{}/v1", listener.local_addr().unwrap())
     };
     let second =
-        Server::start(|_, _| Does::Json(400, json!({ "error": { "message": "no such field" } }))).await;
-    let third = Server::start(|_, _| Does::Json(200, said("fine", 9, 1))).await;
+        Server::start(|_, _| UpstreamAnswer::Json(400, json!({ "error": { "message": "no such field" } })))
+            .await;
+    let third = Server::start(|_, _| UpstreamAnswer::Json(200, said("fine", 9, 1))).await;
     let mut nobody = UpstreamOptions::new("nobody", Kind::OpenAiCompatible, gone);
     nobody.endpoint.declared = second.upstream(8_000).endpoint.declared;
     let upstreams = vec![nobody, named(&second, "second", Vec::new()), named(&third, "third", Vec::new())];
@@ -68,7 +71,7 @@ async fn the_next_is_asked_where_nobody_is_and_no_other_when_it_is_the_callers_f
 
 #[tokio::test]
 async fn each_conversation_stays_at_its_replica_and_all_have_their_share() {
-    let fine = || Does::Json(200, said("fine", 9, 1));
+    let fine = || UpstreamAnswer::Json(200, said("fine", 9, 1));
     let (first, second) = (Server::start(move |_, _| fine()).await, Server::start(move |_, _| fine()).await);
     let replica = |server, name: &str| named(server, name, vec![model("coder", "the same")]);
     let gateway = gateway(waiting(vec![replica(&first, "first"), replica(&second, "second")]));
@@ -101,7 +104,7 @@ async fn one_that_was_not_there_is_asked_after_the_others_for_a_while() {
             counted.fetch_add(1, Ordering::SeqCst);
         }
     });
-    let second = Server::start(|_, _| Does::Json(200, said("fine", 9, 1))).await;
+    let second = Server::start(|_, _| UpstreamAnswer::Json(200, said("fine", 9, 1))).await;
     let mut first = UpstreamOptions::new("first", Kind::OpenAiCompatible, url);
     first.endpoint.declared = second.upstream(8_000).endpoint.declared;
     let upstreams = vec![first, named(&second, "second", Vec::new())];
@@ -120,8 +123,8 @@ async fn one_that_was_not_there_is_asked_after_the_others_for_a_while() {
 
 #[tokio::test]
 async fn an_answer_that_has_begun_is_not_begun_elsewhere() {
-    let first = Server::start(|_, _| Does::Breaks(streamed("a", "half", None)[..2].to_vec())).await;
-    let second = Server::start(|_, _| Does::Json(200, said("fine", 9, 1))).await;
+    let first = Server::start(|_, _| UpstreamAnswer::Breaks(streamed("a", "half", None)[..2].to_vec())).await;
+    let second = Server::start(|_, _| UpstreamAnswer::Json(200, said("fine", 9, 1))).await;
     let upstreams = vec![named(&first, "first", Vec::new()), named(&second, "second", Vec::new())];
     let reply = gateway(waiting(upstreams)).answer(chat(request(&[user("hi")], true))).await;
     assert_eq!(header(&reply, "x-longhaul-upstream"), "first");
@@ -139,10 +142,11 @@ fn breaking(server: &Server, name: &str) -> UpstreamOptions {
 
 #[tokio::test]
 async fn what_an_upstream_cost_before_the_next_was_asked_is_billed() {
-    let half = || Does::Breaks(streamed("a", &words(40, 1), None)[..41].to_vec());
+    let half = || UpstreamAnswer::Breaks(streamed("a", &words(40, 1), None)[..41].to_vec());
     let first = Server::start(move |_, _| half()).await;
     let second =
-        Server::start(|_, _| Does::Events(streamed("b", "fine", Some((412, 1))), Duration::ZERO)).await;
+        Server::start(|_, _| UpstreamAnswer::Events(streamed("b", "fine", Some((412, 1))), Duration::ZERO))
+            .await;
     let messages = [user(words(400, 2))];
     let upstreams = vec![breaking(&first, "first"), breaking(&second, "second")];
     let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(upstreams) });
@@ -163,13 +167,15 @@ async fn what_an_upstream_cost_before_the_next_was_asked_is_billed() {
 #[tokio::test]
 async fn an_upstream_that_cost_nothing_leaves_no_trace() {
     for stream in [true, false] {
-        let first = Server::start(|_, _| Does::Json(503, json!({ "error": { "message": "not now" } }))).await;
+        let first =
+            Server::start(|_, _| UpstreamAnswer::Json(503, json!({ "error": { "message": "not now" } })))
+                .await;
         let fine = streamed("b", "fine", Some((9, 1)));
         let whole = said("fine", 9, 1).to_string();
         let (events, expected) = (fine.clone(), if stream { fine.concat() } else { whole.clone() });
         let second = Server::start(move |_, _| match stream {
-            true => Does::Events(events.clone(), Duration::ZERO),
-            false => Does::Text(200, "application/json", whole.clone()),
+            true => UpstreamAnswer::Events(events.clone(), Duration::ZERO),
+            false => UpstreamAnswer::Text(200, "application/json", whole.clone()),
         })
         .await;
         let upstreams = vec![named(&first, "first", Vec::new()), named(&second, "second", Vec::new())];
@@ -184,10 +190,10 @@ async fn an_upstream_that_cost_nothing_leaves_no_trace() {
 async fn a_summary_that_was_paid_before_the_next_was_asked_is_billed() {
     let first = Server::start(|_, body| match crate::shortening::is_summary_request(body) {
         true => crate::shortening::pruned(),
-        false => Does::Json(503, json!({ "error": { "message": "not now" } })),
+        false => UpstreamAnswer::Json(503, json!({ "error": { "message": "not now" } })),
     })
     .await;
-    let second = Server::start(|_, _| Does::Json(200, said("fine", 2_800, 1))).await;
+    let second = Server::start(|_, _| UpstreamAnswer::Json(200, said("fine", 2_800, 1))).await;
     let mut large = named(&second, "second", Vec::new());
     large.endpoint.declared.window = Some(100_000);
     let mut small = named(&first, "first", Vec::new());
@@ -206,8 +212,8 @@ async fn a_summary_that_was_paid_before_the_next_was_asked_is_billed() {
 
 #[tokio::test]
 async fn who_lists_a_model_is_asked_and_who_takes_any_for_the_others() {
-    let any = Server::start(|_, _| Does::Json(200, said("fine", 9, 1))).await;
-    let listing = Server::start(|_, _| Does::Json(500, json!({}))).await;
+    let any = Server::start(|_, _| UpstreamAnswer::Json(200, said("fine", 9, 1))).await;
+    let listing = Server::start(|_, _| UpstreamAnswer::Json(500, json!({}))).await;
     let upstreams =
         vec![named(&any, "any", Vec::new()), named(&listing, "listing", vec![model("coder", "coder")])];
     let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(upstreams) });
@@ -223,16 +229,16 @@ async fn llama(messages: u16) -> Server {
         "/props",
         json!({ "default_generation_settings": { "n_ctx": 8_000 }, "total_slots": 1, "chat_template": "" }),
         move |_, body| match (body.get("max_tokens").is_some() && body.get("stream").is_none(), messages) {
-            (true, 200) => Does::Json(
+            (true, 200) => UpstreamAnswer::Json(
                 200,
                 json!({ "id": "m", "type": "message", "role": "assistant", "model": "m",
                     "content": [{ "type": "text", "text": "its own" }], "stop_reason": "end_turn",
                     "usage": { "input_tokens": 5, "output_tokens": 2 } }),
             ),
-            (true, 404) => Does::Json(404, json!({ "error": { "message": "File Not Found" } })),
+            (true, 404) => UpstreamAnswer::Json(404, json!({ "error": { "message": "File Not Found" } })),
             // As a proxy in front of it says it.
-            (true, status) => Does::Text(status, "text/plain", "404 page not found".to_owned()),
-            (false, _) => Does::Events(streamed("a", "translated", Some((5, 1))), Duration::ZERO),
+            (true, status) => UpstreamAnswer::Text(status, "text/plain", "404 page not found".to_owned()),
+            (false, _) => UpstreamAnswer::Events(streamed("a", "translated", Some((5, 1))), Duration::ZERO),
         },
     )
     .await
@@ -271,7 +277,7 @@ async fn a_header_that_repeats_the_key_is_left_out() {
             ("x-seen-key", format!("Bearer {key}")),
             ("x-request-id", "r7".to_owned()),
         ];
-        Does::Head(200, headers, said("hi", 9, 1).to_string().into())
+        UpstreamAnswer::Head(200, headers, said("hi", 9, 1).to_string().into())
     })
     .await;
     let mut upstream = server.upstream(8_000);
@@ -285,7 +291,7 @@ async fn a_header_that_repeats_the_key_is_left_out() {
 
 #[tokio::test]
 async fn a_base_url_without_a_path_that_has_no_such_path_is_told_so() {
-    let lost = || Does::Text(404, "text/plain", "404 page not found".to_owned());
+    let lost = || UpstreamAnswer::Text(404, "text/plain", "404 page not found".to_owned());
     for (dialect, kind) in [(Dialect::Chat, Kind::OpenAiCompatible), (Dialect::Chat, Kind::Anthropic)] {
         let server = Server::start(move |_, _| lost()).await;
         let place = server.url.trim_end_matches("/v1").to_owned();
@@ -300,7 +306,7 @@ async fn a_base_url_without_a_path_that_has_no_such_path_is_told_so() {
             assert!(said.contains("page not found"), "{said}");
         }
     }
-    let absent = |_, _: &Value| Does::Json(404, json!({ "error": { "message": "no such model" } }));
+    let absent = |_, _: &Value| UpstreamAnswer::Json(404, json!({ "error": { "message": "no such model" } }));
     let server = Server::start(absent).await;
     let upstream = UpstreamOptions::new("up", Kind::OpenAiCompatible, server.url.trim_end_matches("/v1"));
     let reply = gateway(waiting(vec![upstream])).answer(chat(request(&[user("hi")], false))).await;

@@ -46,7 +46,7 @@ fn beside(sessions: &Arc<Sessions>, upstream: UpstreamOptions) -> Gateway {
 
 #[tokio::test]
 async fn what_a_session_has_learned_the_gateway_knows() {
-    let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
+    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let sessions = Arc::new(Sessions::default());
     let gateway = beside(&sessions, unsaid(&server));
     let ask = async |_: ()| gateway.answer(chat(request(&[user("hi")], false))).await;
@@ -76,9 +76,9 @@ async fn narrow() -> Server {
         match body["messages"].to_string().split(' ').count() {
             size if size > 2_000 => {
                 let message = format!("This model's maximum context length is 2000 tokens. However, your messages resulted in {size} tokens.");
-                Does::Json(400, json!({ "error": { "message": message, "code": "context_length_exceeded" } }))
+                UpstreamAnswer::Json(400, json!({ "error": { "message": message, "code": "context_length_exceeded" } }))
             }
-            size => Does::Json(200, said("fine", size as u64, 2)),
+            size => UpstreamAnswer::Json(200, said("fine", size as u64, 2)),
         }
     })
     .await
@@ -107,9 +107,9 @@ async fn by_bytes(window: usize) -> Server {
         let size = bytes / 4;
         if size > window {
             let message = format!("This model's maximum context length is {window} tokens. However, your messages resulted in {size} tokens.");
-            return Does::Json(400, json!({ "error": { "message": message, "code": "context_length_exceeded" } }));
+            return UpstreamAnswer::Json(400, json!({ "error": { "message": message, "code": "context_length_exceeded" } }));
         }
-        Does::Json(200, said("fine", size as u64, 2))
+        UpstreamAnswer::Json(200, said("fine", size as u64, 2))
     })
     .await
 }
@@ -144,7 +144,7 @@ async fn who_counts_more_than_we_do_is_asked_after_one_refusal_and_has_the_windo
 
 #[tokio::test]
 async fn what_turns_out_wrong_is_forgotten_by_all() {
-    let server = Server::start(|_, _| Does::Json(200, said("hi", 12_000, 1))).await;
+    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 12_000, 1))).await;
     let sessions = Arc::new(Sessions::default());
     sessions.learn(&server.url, &origin("m"), Some(9_000));
     let gateway = beside(&sessions, unsaid(&server));
@@ -167,7 +167,7 @@ async fn a_window_is_told_with_who_says_so() {
     let server = Server::start_with(
         "/props",
         json!({ "default_generation_settings": { "n_ctx": 4_096 }, "total_slots": 1, "chat_template": "" }),
-        |_, _| Does::Json(200, said("hi", 9, 1)),
+        |_, _| UpstreamAnswer::Json(200, said("hi", 9, 1)),
     )
     .await;
     let mut upstream = unsaid(&server);
@@ -186,7 +186,7 @@ async fn a_window_is_told_with_who_says_so() {
 
 #[tokio::test]
 async fn a_request_without_a_model_is_for_the_one_that_is_named_or_for_the_first() {
-    let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
+    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let asked = r#"{"messages":[{"role":"user","content":"hi"}],"seed":1.50}"#;
     let none = server.gateway(8_000).answer(chat(asked)).await;
     assert_eq!(none.status, StatusCode::BAD_REQUEST);

@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use longhaul::agent::Agent;
 use longhaul::hooks::{ClosureHook, CommandHook, HookEvent, HookSet};
-use longhaul::session::{CancelPoint, NewMessage, Runtime, Session, SessionError};
-use longhaul::testing::{self, TemporaryFolder};
+use longhaul::session::{CancelPoint, NewMessage, SessionError};
+use longhaul::testing::TemporaryFolder;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::RunEnd;
-use longhaul_core::message::{Message, Part, ToolResult, ToolStatus};
+use longhaul_core::message::{Part, ToolResult, ToolStatus};
 use longhaul_core::run::{RunStatus, ToolApproval};
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
-use longhaul_store::{BlobStore, MemoryStore};
 use longhaul_testkit::TestSession;
 use serde_json::{Value, json};
 

@@ -4,15 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use longhaul::agent::Agent;
-use longhaul::session::{Runtime, Session};
-use longhaul::testing::{self, TemporaryFolder};
 use longhaul::tools::{Tool, ToolInput, ToolOutput, ToolOutputPart};
 use longhaul_core::estimate::part_tokens;
 use longhaul_core::event::RunEnd;
 use longhaul_core::message::{MediaPart, Part, RawJson, ToolSpec};
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
 use longhaul_providers::{FeatureSupport, ModelRequest};
-use longhaul_store::{BlobStore, MemoryStore};
 use longhaul_testkit::TestSession;
 
 struct World(TestSession);

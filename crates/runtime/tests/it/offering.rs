@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use longhaul::agent::Agent;
-use longhaul::session::{Runtime, Session};
-use longhaul::testing::{self, TemporaryFolder};
+use longhaul::testing::TemporaryFolder;
 use longhaul_core::event::{EventBody, StepStart};
 use longhaul_core::message::{Part, Role};
 use longhaul_core::run::CompactionOutcome;
 use longhaul_providers::ModelRequest;
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
-use longhaul_store::{BlobStore, MemoryStore, SharedStore};
+use longhaul_store::{MemoryStore, SharedStore};
 use longhaul_testkit::TestSession;
 
 async fn world(script: ModelScript, window: u64, change: impl FnOnce(&mut Agent)) -> TestSession {
@@ -91,7 +90,7 @@ async fn recall_comes_with_the_first_output_that_is_cut_and_stays() {
     drop((fork, world));
     let again = world_over(store, ModelScript::always("Yes."), 100_000, |_| {}).await;
     again.runtime.open(&id).await.unwrap().ask("Are you there?").await.unwrap();
-    assert!(offers(&requests(&again.model)[0]));
+    assert!(offers(&again.requests()[0]));
     assert!(
         !again.session.inspect_run(|run| run.history().offers_recall()).await.unwrap(),
         "another session"

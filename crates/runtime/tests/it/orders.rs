@@ -3,18 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul::agent::Agent;
 use longhaul::export;
-use longhaul::session::{Runtime, Session, SessionError};
-use longhaul::testing::{self, TemporaryFolder};
+use longhaul::session::{Runtime, SessionError};
+use longhaul::testing::{self};
 use longhaul_core::event::{Event, EventBody, FORMAT, RunEnd};
 use longhaul_core::history::History;
 use longhaul_core::message::{Message, Part};
 use longhaul_core::orders::{MAX_ORDER_CHARS, OrderSource, OrderState, StandingOrder, StandingOrderError};
 use longhaul_core::run::RunStatus;
-use longhaul_providers::ModelRequest;
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
-use longhaul_store::{BlobStore, MemoryStore, SharedStore};
+use longhaul_store::BlobStore;
 use longhaul_testkit::TestSession;
 
 const WINDOW: u64 = 64_000;
@@ -50,9 +48,12 @@ async fn orders_are_pinned_edited_replaced_and_removed_and_the_model_hears_of_it
     let second = session.pin_order("Answer in Greek.", Some(first.order.id.clone())).await.unwrap();
     session.edit_order(second.order.id.clone(), "Answer in German.").await.unwrap();
     session.ask("and now?").await.unwrap();
-    let told = told(&world);
-    assert!(told.contains("[Standing order o1, replaced by o2, holds no more: Answer in French.]"), "{told}");
-    assert!(told.contains("[Standing order o2, pinned by the user: Answer in German.]"), "{told}");
+    let newest = told(&world);
+    assert!(
+        newest.contains("[Standing order o1, replaced by o2, holds no more: Answer in French.]"),
+        "{newest}"
+    );
+    assert!(newest.contains("[Standing order o2, pinned by the user: Answer in German.]"), "{newest}");
     let orders = session.orders().await.unwrap();
     assert_eq!(texts(&orders), ["Answer in German."]);
     assert_eq!(orders[0].state, OrderState::Superseded { by: second.order.id.clone() });
@@ -143,7 +144,8 @@ async fn the_model_pins_an_order_of_its_own() {
 #[tokio::test]
 async fn the_tool_is_offered_from_16_000_tokens_on_and_never_twice() {
     for (window, is_offered) in [(15_999, false), (16_000, true)] {
-        let world = with(ScriptedProvider::new(ModelScript::always("Yes.")).window(window), |_| {}).await;
+        let world =
+            TestSession::with_model(ScriptedProvider::new(ModelScript::always("Yes.")).window(window)).await;
         world.session.ask("hello").await.unwrap();
         let pins = tools_offered(&world).iter().filter(|name| *name == "pin").count();
         assert_eq!(pins, usize::from(is_offered), "{window}");
@@ -175,7 +177,7 @@ async fn orders_outlive_the_process_and_go_with_a_fork_and_an_export() {
     let orders: Vec<&str> = history.orders().map(|order| order.text.as_str()).collect();
     assert_eq!(orders, expected);
 
-    let World { runtime, session, store, folder, .. } = world;
+    let TestSession { runtime, session, store, folder, .. } = world;
     drop(session);
     drop(runtime);
     let model = Arc::new(ScriptedProvider::new(ModelScript::always("Yes.")).window(WINDOW).keep_requests());

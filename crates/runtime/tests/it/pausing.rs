@@ -1,19 +1,15 @@
 //! An answer that would run into the end of its window: stopped, room made, gone on with, through the real driver.
 
-use std::sync::Arc;
-
 use longhaul::api_events::ApiEvent;
 use longhaul::event_bus::EventReceiver;
 use longhaul::export::{SessionMeta, markdown};
-use longhaul::session::{Runtime, Session};
-use longhaul::testing::{self, TemporaryFolder};
+use longhaul::session::Session;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{Event, EventBody, PartialAnswerReason, RunEnd};
 use longhaul_core::message::{Message, Role};
 use longhaul_core::run::MAX_PAUSES;
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedFault, ScriptedProvider};
 use longhaul_providers::{ModelRequest, ProviderError};
-use longhaul_store::{BlobStore, MemoryStore, SharedStore};
 use longhaul_testkit::TestSession;
 
 const WINDOW: u64 = 4_096;

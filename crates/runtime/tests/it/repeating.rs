@@ -1,13 +1,8 @@
 //! Answers that repeat one passage without end, through the real driver.
 
-use std::sync::Arc;
-
-use longhaul::session::{Runtime, Session};
-use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::event::RunEnd;
 use longhaul_providers::ModelRequest;
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
-use longhaul_store::{BlobStore, MemoryStore, SharedStore};
 use longhaul_testkit::TestSession;
 
 const PASSAGE: &str = "I will read the next file and list its ticket.\n";

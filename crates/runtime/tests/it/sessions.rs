@@ -1,11 +1,9 @@
 //! Sessions: messages, the queue, cancelling, approvals, recovery, undo, recall.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul::agent::Agent;
-use longhaul::session::{CancelPoint, NewMessage, Runtime, Session, SessionError};
-use longhaul::testing::{self, TemporaryFolder};
+use longhaul::session::{CancelPoint, NewMessage, Session, SessionError};
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EventBody, RunEnd};
 use longhaul_core::history::LogEntryKind;
@@ -16,7 +14,7 @@ use longhaul_providers::scripted::{
     ModelScript, ScriptedAnswer, ScriptedFault, ScriptedProvider, ScriptedSummaries,
 };
 use longhaul_providers::{FeatureSupport, ModelRequest, ProviderError};
-use longhaul_store::{BlobStore, MemoryStore, SharedStore};
+use longhaul_store::SharedStore;
 use longhaul_testkit::TestSession;
 use serde_json::json;
 
@@ -29,14 +27,6 @@ fn go(world: &TestSession) {
 
 async fn world(model: ScriptedProvider, change: impl FnOnce(&mut Agent)) -> TestSession {
     TestSession::with_agent(model, |agent, _| change(agent)).await
-}
-
-async fn world_over(
-    store: SharedStore,
-    model: ScriptedProvider,
-    change: impl FnOnce(&mut Agent),
-) -> TestSession {
-    TestSession::over(store, model, |agent, _| change(agent)).await
 }
 
 async fn messages(session: &Session) -> Vec<(Role, String)> {
@@ -457,7 +447,7 @@ fn reader(window: u64) -> ScriptedProvider {
     )
 }
 
-async fn reading_world(window: u64) -> World {
+async fn reading_world(window: u64) -> TestSession {
     let world = world(reader(window), |_| {}).await;
     for n in 0..7 {
         let lines: String =

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul::agent::Agent;
-use longhaul::session::{Runtime, Session};
+use longhaul::session::Session;
 use longhaul::telemetry::{ContentCapture, Telemetry};
-use longhaul::testing::{self, TemporaryFolder};
+use longhaul::testing::TemporaryFolder;
 use longhaul::tools::{Tool, ToolInput, ToolOutput};
 use longhaul_core::event::RunEnd;
 use longhaul_core::message::{Part, RawJson, ToolSpec};
@@ -20,7 +20,6 @@ use longhaul_providers::ModelRequest;
 use longhaul_providers::scripted::{
     ModelScript, ScriptedAnswer, ScriptedFault, ScriptedProvider, ScriptedSummaries,
 };
-use longhaul_store::{BlobStore, MemoryStore};
 use longhaul_testkit::TestSession;
 use opentelemetry::baggage::BaggageExt as _;
 use opentelemetry::trace::{SpanId, SpanKind, Status as SpanStatus, TraceContextExt as _};
@@ -164,14 +163,14 @@ async fn a_run_is_a_tree_of_calls_and_tools() {
 async fn nothing_that_was_said_is_told_unless_it_is_asked_for() {
     let said = ["Please flamingo", "You are a careful", "Zebra writes", "osprey", "quagga", "Zebra is done"];
     let quiet = world(writes_once(), ContentCapture::LeftOut, |_| {}).await;
-    quiet.session.ask("Please flamingo.").await.unwrap();
+    quiet.test.session.ask("Please flamingo.").await.unwrap();
     let exported = quiet.exported();
     assert!(exported.contains("gen_ai.client.inference.duration") && exported.contains("execute_tool write"));
     for said in said {
         assert!(!exported.contains(said), "{said} was told");
     }
     let open = world(writes_once(), ContentCapture::Included, |_| {}).await;
-    open.session.ask("Please flamingo.").await.unwrap();
+    open.test.session.ask("Please flamingo.").await.unwrap();
     let exported = open.exported();
     for said in said {
         assert!(exported.contains(said), "{said} was not told");
@@ -292,7 +291,7 @@ async fn a_cancelled_run_says_so_wherever_it_was() {
     );
     world.spans.reset();
     world.test.session.send(vec![Part::text("run")]).await.unwrap();
-    until(&world.session, RunStatus::ExecutingTools).await;
+    until(&world.test.session, RunStatus::ExecutingTools).await;
     world.test.session.cancel(false).await.unwrap();
     world.test.session.settled().await.unwrap();
     assert_eq!(text(&world.one("execute_tool bash"), "error.type"), "cancelled");
@@ -307,8 +306,8 @@ async fn a_runtime_that_ends_leaves_no_span_open() {
     let mut watch = world.test.session.watch();
     world.test.session.send(vec![Part::text("talk")]).await.unwrap();
     while watch.recv().await.unwrap().name != "llm:chunk" {}
-    let World { runtime, session, spans, _tracers, .. } = world;
-    drop((runtime, session));
+    let World { test, spans, _tracers, .. } = world;
+    drop(test);
     let dropped = async {
         // Dropped tasks end their spans a moment after the runtime is dropped.
         while spans.get_finished_spans().unwrap().len() < 2 {

@@ -78,7 +78,7 @@ async fn run(names: Names) -> World {
     let model = writes_once().model("heron-1");
     let serve = |agent: &mut Agent| agent.provider = Arc::new(Echo { model, names });
     let world = world(writes_once(), ContentCapture::LeftOut, serve).await;
-    assert_eq!(world.session.ask("Please flamingo.").await.unwrap().end, Some(RunEnd::Stop));
+    assert_eq!(world.test.session.ask("Please flamingo.").await.unwrap().end, Some(RunEnd::Stop));
     world
 }
 
