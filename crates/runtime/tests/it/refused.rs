@@ -246,14 +246,9 @@ fn write_poison(world: &World, name: &str) {
     std::fs::write(world.folder.path().join(name), format!("{around}POISON of {name}\n{around}")).unwrap();
 }
 
-/// A session that its server refuses for good: two outputs of two steps are bad, which the server notices later, and it
-/// names neither. Returns also a position at which the session was at rest before it read them.
-async fn stuck() -> (World, Seq) {
-    let refuses: Refuses = |request| {
-        let messages = request["messages"].to_string();
-        (messages.contains("POISON") && messages.contains("be strict"))
-            .then(|| (400, "Bad Request".to_owned()))
-    };
+/// Makes the model read two files with a bad line each, in two turns. Returns also a position at which the session was
+/// at rest before.
+async fn after_two_outputs(refuses: Refuses) -> (World, Seq) {
     let world = world(refuses, Vec::new()).await;
     assert_eq!(world.send(vec![Part::text("remember KIWI")]).await, Some(RunEnd::Stop));
     let before = world.runtime.log(world.session.id()).await.unwrap().len() as Seq;
@@ -262,6 +257,33 @@ async fn stuck() -> (World, Seq) {
         world.server.calls.lock().unwrap().push(read_call(name));
         assert_eq!(world.send(vec![Part::text(format!("read {name}"))]).await, Some(RunEnd::Stop));
     }
+    (world, before)
+}
+
+#[tokio::test]
+async fn two_outputs_that_become_unwelcome_later_cost_no_session() {
+    let refuses: Refuses = |request| {
+        let messages = request["messages"].to_string();
+        (messages.contains("POISON") && messages.contains("be strict"))
+            .then(|| (400, "Bad Request".to_owned()))
+    };
+    let (world, _) = after_two_outputs(refuses).await;
+    assert_eq!(world.send(vec![Part::text("be strict")]).await, Some(RunEnd::Stop));
+    assert_eq!(world.omissions().await, 1, "one undo would put back both");
+    let asked = world.requests();
+    assert_eq!(world.send(vec![Part::text("go on")]).await, Some(RunEnd::Stop));
+    assert_eq!(world.requests(), asked + 1, "nothing that was refused is sent again");
+    assert!(world.last_request().contains("KIWI") && !world.last_request().contains("POISON"));
+}
+
+/// A session that its server refuses for good: the user's own words are to blame, which no guess leaves out.
+async fn stuck() -> (World, Seq) {
+    let refuses: Refuses = |request| {
+        let messages = request["messages"].to_string();
+        (messages.contains("read one.txt") && messages.contains("be strict"))
+            .then(|| (400, "Bad Request".to_owned()))
+    };
+    let (world, before) = after_two_outputs(refuses).await;
     for words in ["be strict", "go on"] {
         assert_eq!(world.send(vec![Part::text(words)]).await, Some(RunEnd::Error), "{words}");
     }
