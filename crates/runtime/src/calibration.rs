@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use longhaul_core::ids::Millis;
 use longhaul_core::message::ModelOrigin;
 use longhaul_core::meter::{TokenCalibration, TokenizerProfile};
+use longhaul_core::refusal::PictureSizeLimits;
 use serde::{Deserialize, Serialize};
 
 /// The maximum size of the file, in bytes: a thousand times the usual size.
@@ -32,6 +33,15 @@ pub struct LearnedImageLimit {
     /// The most pictures of one request; 0 for none at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u32>,
+    /// The maximum length of a picture's side, in pixels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_side: Option<u32>,
+    /// The maximum number of pixels of a picture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_pixels: Option<u64>,
+    /// The maximum size of a picture as the server counts it, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<u64>,
     /// The time at which the limit was learned, in milliseconds since 1970.
     pub at: Millis,
 }
@@ -225,15 +235,49 @@ impl CalibrationStore {
     /// Returns the maximum number of pictures in a request to `model`, if an error has stated the number within the
     /// last day.
     pub fn most_images(&self, model: &ModelOrigin, now: Millis) -> Option<u32> {
-        let known = self.known();
-        let learned = known.images.get(&self.placed(model))?;
-        learned.most.filter(|_| now.saturating_sub(learned.at) < ABILITIES_FORGOTTEN_MS)
+        self.image_limits(model, now).most
     }
 
     /// Remembers the maximum number of pictures in a request to `model`.
     pub fn learn_most_images(&self, model: &ModelOrigin, most: u32, now: Millis) {
+        let before = self.image_limits(model, now);
+        self.keep_image_limits(model, LearnedImageLimit { most: Some(most), at: now, ..before });
+    }
+
+    /// Returns the limits on one picture that errors of `model` have stated within the last day.
+    pub fn picture_size(&self, model: &ModelOrigin, now: Millis) -> PictureSizeLimits {
+        let LearnedImageLimit { max_side, max_pixels, max_bytes, .. } = self.image_limits(model, now);
+        PictureSizeLimits { max_side, max_pixels, max_bytes }
+    }
+
+    /// Remembers the limits on one picture that an error of `model` has stated. A limit that the error does not name
+    /// stays.
+    pub fn learn_picture_size(&self, model: &ModelOrigin, size: PictureSizeLimits, now: Millis) {
+        let before = self.image_limits(model, now);
+        let learned = LearnedImageLimit {
+            most: before.most,
+            max_side: size.max_side.or(before.max_side),
+            max_pixels: size.max_pixels.or(before.max_pixels),
+            max_bytes: size.max_bytes.or(before.max_bytes),
+            at: now,
+        };
+        self.keep_image_limits(model, learned);
+    }
+
+    /// Returns the limits on pictures that errors of `model` have stated within the last day.
+    fn image_limits(&self, model: &ModelOrigin, now: Millis) -> LearnedImageLimit {
+        let known = self.known();
+        let learned = known.images.get(&self.placed(model)).copied().unwrap_or_default();
+        if now.saturating_sub(learned.at) < ABILITIES_FORGOTTEN_MS {
+            learned
+        } else {
+            LearnedImageLimit::default()
+        }
+    }
+
+    fn keep_image_limits(&self, model: &ModelOrigin, limits: LearnedImageLimit) {
         let mut known = self.known();
-        known.images.insert(self.placed(model), LearnedImageLimit { most: Some(most), at: now });
+        known.images.insert(self.placed(model), limits);
         self.keep(&known);
     }
 
@@ -378,6 +422,25 @@ mod tests {
                 at + ABILITIES_FORGOTTEN_MS
             ));
         }
+    }
+
+    #[test]
+    fn limits_on_pictures_are_kept_beside_each_other_for_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("calibration.json");
+        let first = CalibrationStore::open(file.clone());
+        let of_bytes = PictureSizeLimits { max_bytes: Some(5_000_000), ..PictureSizeLimits::default() };
+        let of_side = PictureSizeLimits { max_side: Some(2_000), ..PictureSizeLimits::default() };
+        first.learn_picture_size(&origin("m"), of_bytes, 1_000);
+        first.learn_most_images(&origin("m"), 4, 1_001);
+        first.learn_picture_size(&origin("m"), of_side, 1_002);
+        let second = CalibrationStore::open(file);
+        let both = PictureSizeLimits { max_bytes: Some(5_000_000), ..of_side };
+        assert_eq!(second.picture_size(&origin("m"), 1_003), both);
+        assert_eq!(second.most_images(&origin("m"), 1_003), Some(4));
+        assert_eq!(second.picture_size(&origin("n"), 1_003), PictureSizeLimits::default());
+        let later = 1_002 + ABILITIES_FORGOTTEN_MS;
+        assert_eq!(second.picture_size(&origin("m"), later), PictureSizeLimits::default());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_core::refusal::RefusedPartKind;
+use longhaul_core::refusal::{PictureSizeLimits, RefusedPartKind};
 use longhaul_core::run::RunLoopInput;
 use longhaul_providers::{FeatureSupport, LimitSource, Limits};
 use serde_json::json;
@@ -17,6 +17,7 @@ use crate::agent::Agent;
 use crate::api_events::ApiEvent;
 use crate::calibration::MissingAbility;
 use crate::clock::now_ms;
+use crate::picture::PictureLimits;
 
 /// The time for which a report of the limits stays valid.
 const FRESH: Duration = Duration::from_secs(5);
@@ -121,7 +122,7 @@ pub(super) fn learn_tool_support(context: &mut DriverContext, input: &RunLoopInp
     context.publish(ApiEvent::passing("llm:error", context.session_id(), payload));
 }
 
-/// Learns the maximum number of pictures from an error: the next request has no more.
+/// Learns the maximum number or size of pictures from an error: the next request keeps within it.
 pub(super) fn learn_media_limits(context: &DriverContext, mut input: RunLoopInput) -> RunLoopInput {
     let RunLoopInput::ModelFailed { failure, .. } = &mut input else { return input };
     let Some(refusal) = failure.refusal.as_deref_mut() else { return input };
@@ -130,21 +131,11 @@ pub(super) fn learn_media_limits(context: &DriverContext, mut input: RunLoopInpu
         return input;
     }
     let most = if refusal.takes_none { Some(0) } else { refusal.most };
-    let Some(most) = most else { return input };
-    let agent = &context.agent;
-    let model = agent.provider.origin();
-    let known = agent.calibrations.most_images(&model, now_ms());
-    if known.is_some_and(|known| known <= most) {
-        // The known limit is no higher than the refused one: something else is wrong with the picture.
-        return input;
-    }
-    agent.calibrations.learn_most_images(&model, most, now_ms());
+    let (agent, model) = (&context.agent, context.agent.provider.origin());
+    let learned = most.and_then(|most| learn_image_count(agent, most));
+    let Some(text) = learned.or_else(|| learn_picture_size(agent, refusal.size)) else { return input };
     // The loop then repeats the request and leaves no part out: the next request keeps within the limit.
     refusal.is_remedied = true;
-    let text = match most {
-        0 => format!("the model `{}` does not see pictures and goes on without them", model.model),
-        _ => format!("the model `{}` takes at most {most} pictures in one request", model.model),
-    };
     tracing::warn!("{text} ({})", failure.message);
     let payload = json!({
         "errors": [format!("{text} ({})", failure.message)],
@@ -152,6 +143,46 @@ pub(super) fn learn_media_limits(context: &DriverContext, mut input: RunLoopInpu
     });
     context.publish(ApiEvent::passing("llm:unsupported-input", context.session_id(), payload));
     input
+}
+
+/// Learns the maximum number of pictures in a request. Returns the news for a person; `None` if the known limit is no
+/// higher, so that something else is wrong with the picture.
+fn learn_image_count(agent: &Agent, most: u32) -> Option<String> {
+    let model = agent.provider.origin();
+    let known = agent.calibrations.most_images(&model, now_ms());
+    if known.is_some_and(|known| known <= most) {
+        return None;
+    }
+    agent.calibrations.learn_most_images(&model, most, now_ms());
+    Some(match most {
+        0 => format!("the model `{}` does not see pictures and goes on without them", model.model),
+        _ => format!("the model `{}` takes at most {most} pictures in one request", model.model),
+    })
+}
+
+/// Learns the maximum size of a picture. Returns the news for a person; `None` if pictures were within the limit already,
+/// so that something else is wrong with them.
+fn learn_picture_size(agent: &Agent, stated: PictureSizeLimits) -> Option<String> {
+    let model = agent.provider.origin();
+    // The error may state the lower limit of requests with many pictures. It is kept for all requests, because the
+    // servers that have such a limit scale larger pictures down anyway.
+    let known =
+        PictureLimits::of_wire(&model.api, 1).within(agent.calibrations.picture_size(&model, now_ms()));
+    if known.within(stated) == known {
+        return None;
+    }
+    agent.calibrations.learn_picture_size(&model, stated, now_ms());
+    let limits = [
+        stated.max_side.map(|side| format!("{side} pixels a side")),
+        stated.max_pixels.map(|pixels| format!("{pixels} pixels in all")),
+        stated.max_bytes.map(|bytes| format!("{bytes} bytes")),
+    ];
+    let limits: Vec<String> = limits.into_iter().flatten().collect();
+    Some(format!(
+        "the model `{}` takes pictures of at most {}; larger ones are scaled down",
+        model.model,
+        limits.join(" and ")
+    ))
 }
 
 /// Adopts reported limits. A limit missing in the report keeps the earlier value.

@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
+use base64::Engine as _;
 use longhaul::agent::Agent;
 use longhaul::agents::AgentRegistry;
 use longhaul::session::{Runtime, Session, SwitchOutcome};
@@ -169,6 +170,66 @@ async fn a_limit_on_the_number_of_pictures_is_learned() {
     assert_eq!(world.send(vec![world.picture("d").await]).await, Some(RunEnd::Stop));
     assert_eq!(world.requests(), asked + 1, "it is not asked for more again");
     assert!(world.last_request().contains("newer ones follow"));
+}
+
+/// The sides of the pictures of a request, in pixels: the width and height of a PNG stand in its first bytes.
+fn picture_sizes(request: &Value) -> Vec<(u32, u32)> {
+    let messages = request["messages"].as_array().unwrap();
+    let parts = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
+    let urls = parts.filter_map(|part| part["image_url"]["url"].as_str());
+    urls.map(|url| {
+        let data = base64::prelude::BASE64_STANDARD.decode(url.split_once(',').unwrap().1).unwrap();
+        let side = |at: usize| u32::from_be_bytes(data[at..at + 4].try_into().unwrap());
+        (side(16), side(20))
+    })
+    .collect()
+}
+
+/// A picture of a size, of one colour.
+fn png(width: u32, height: u32) -> Vec<u8> {
+    let mut content = std::io::Cursor::new(Vec::new());
+    image::DynamicImage::new_rgb8(width, height).write_to(&mut content, image::ImageFormat::Png).unwrap();
+    content.into_inner()
+}
+
+#[tokio::test]
+async fn a_limit_on_the_size_of_pictures_is_learned_and_the_refused_one_is_scaled() {
+    let refuses: Refuses = |request| {
+        let is_large = picture_sizes(request).iter().any(|(width, height)| width.max(height) > &300);
+        let words = "At least one of the image dimensions exceed max allowed size: 300 pixels";
+        is_large.then(|| (400, words.to_owned()))
+    };
+    let world = world(refuses, Vec::new()).await;
+    let blob = world.runtime.blobs().put(png(1_200, 600)).await.unwrap();
+    let large = Part::Image(MediaPart {
+        blob,
+        media_type: "image/png".to_owned(),
+        name: Some("wide".to_owned()),
+        width: Some(1_200),
+        height: Some(600),
+    });
+    let mut watch = world.session.watch();
+    assert_eq!(world.send(vec![Part::text("look"), large.clone()]).await, Some(RunEnd::Stop));
+    assert_eq!((world.requests(), world.omissions().await), (2, 0), "it is not left out");
+    let request = world.server.requests.lock().unwrap().last().unwrap().clone();
+    assert_eq!(picture_sizes(&request), [(300, 150)]);
+    let told = std::iter::from_fn(|| watch.try_recv().ok()).find(|told| told.name == "llm:unsupported-input");
+    assert!(told.unwrap().to_json().to_string().contains("at most 300 pixels a side"), "a person is told");
+
+    let other = world.runtime.create(None).await.unwrap();
+    other.send(vec![large]).await.unwrap();
+    assert_eq!(other.settled().await.unwrap().end, Some(RunEnd::Stop));
+    assert_eq!(world.requests(), 3, "the next session scales it before the first request");
+}
+
+#[tokio::test]
+async fn a_limit_that_every_picture_keeps_leaves_the_picture_out() {
+    let refuses: Refuses = |request| {
+        has_picture(request).then(|| (400, "image exceeds 5 MB maximum: 6 bytes > 5242880 bytes".to_owned()))
+    };
+    let world = world(refuses, Vec::new()).await;
+    assert_eq!(world.send(vec![Part::text("look"), world.picture("a").await]).await, Some(RunEnd::Stop));
+    assert_eq!((world.requests(), world.omissions().await), (3, 1), "scaling has not helped");
 }
 
 #[tokio::test]
