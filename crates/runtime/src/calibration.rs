@@ -96,6 +96,10 @@ struct CalibrationData {
     /// the name of the ability. Names that this release does not know are kept.
     #[serde(default)]
     missing: BTreeMap<String, BTreeMap<String, Millis>>,
+    /// The times at which errors refused parameters, in milliseconds since 1970, by model and server and by the name of
+    /// the parameter.
+    #[serde(default)]
+    refused_parameters: BTreeMap<String, BTreeMap<String, Millis>>,
     /// The limits on pictures stated by errors, by model and server.
     #[serde(default)]
     images: BTreeMap<String, LearnedImageLimit>,
@@ -229,6 +233,21 @@ impl CalibrationStore {
         );
         let mut known = self.known();
         known.missing.entry(self.placed(model)).or_default().insert(ability.name().to_owned(), now);
+        self.keep(&known);
+    }
+
+    /// Returns the names of the parameters that `model` has refused within the last day, in alphabetical order.
+    pub fn refused_parameters(&self, model: &ModelOrigin, now: Millis) -> Vec<String> {
+        let known = self.known();
+        let refused = known.refused_parameters.get(&self.placed(model)).into_iter().flatten();
+        let fresh = refused.filter(|(_, at)| now.saturating_sub(**at) < ABILITIES_FORGOTTEN_MS);
+        fresh.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Remembers that `model` refuses a parameter.
+    pub fn learn_refused_parameter(&self, model: &ModelOrigin, name: &str, now: Millis) {
+        let mut known = self.known();
+        known.refused_parameters.entry(self.placed(model)).or_default().insert(name.to_owned(), now);
         self.keep(&known);
     }
 
@@ -422,6 +441,21 @@ mod tests {
                 at + ABILITIES_FORGOTTEN_MS
             ));
         }
+    }
+
+    #[test]
+    fn refused_parameters_outlive_the_process_for_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("calibration.json");
+        let first = CalibrationStore::open(file.clone()).of_server("http://a/v1");
+        first.learn_refused_parameter(&origin("m"), "temperature", 5);
+        first.learn_refused_parameter(&origin("m"), "store", 9);
+        let second = CalibrationStore::open(file);
+        let there = second.of_server("http://a/v1");
+        assert_eq!(there.refused_parameters(&origin("m"), 1_000), ["store", "temperature"]);
+        assert_eq!(there.refused_parameters(&origin("n"), 1_000), [""; 0]);
+        assert_eq!(second.of_server("http://b/v1").refused_parameters(&origin("m"), 1_000), [""; 0]);
+        assert_eq!(there.refused_parameters(&origin("m"), 5 + ABILITIES_FORGOTTEN_MS), ["store"]);
     }
 
     #[test]

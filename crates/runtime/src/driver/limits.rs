@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_core::refusal::{PictureSizeLimits, RefusedPartKind};
+use longhaul_core::refusal::{PartRefusal, PictureSizeLimits, RefusedPartKind};
 use longhaul_core::run::RunLoopInput;
 use longhaul_providers::{FeatureSupport, LimitSource, Limits};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
@@ -183,6 +183,51 @@ fn learn_picture_size(agent: &Agent, stated: PictureSizeLimits) -> Option<String
         model.model,
         limits.join(" and ")
     ))
+}
+
+/// Learns of a parameter that the model's server refuses: the step and every later request are made without it.
+pub(super) fn learn_refused_parameter(context: &DriverContext, mut input: RunLoopInput) -> RunLoopInput {
+    let RunLoopInput::ModelFailed { failure, .. } = &mut input else { return input };
+    let Some(name) = failure.refused_parameter.clone() else { return input };
+    let (agent, model) = (&context.agent, context.agent.provider.origin());
+    let known = agent.calibrations.refused_parameters(&model, now_ms());
+    // The request was sent without the parameter, so the error is about something else.
+    if known.contains(&name) || !can_go_without(&model.api, &name) {
+        return input;
+    }
+    agent.calibrations.learn_refused_parameter(&model, &name, now_ms());
+    // The loop then repeats the request and leaves nothing of the conversation out.
+    failure.refusal = Some(Box::new(PartRefusal { is_remedied: true, ..PartRefusal::default() }));
+    let text = format!(
+        "the server of `{}` refuses the parameter `{name}`, and requests go on without it ({}). `body: {{ {name}: null }}` \
+         in the model's settings leaves it out from the start",
+        model.model, failure.message
+    );
+    tracing::warn!("{text}");
+    let payload = json!({ "error": text, "code": failure.code, "recoverable": true });
+    context.publish(ApiEvent::passing("llm:error", context.session_id(), payload));
+    input
+}
+
+/// Returns whether a request without the parameter is valid: Anthropic requires an output limit.
+fn can_go_without(api: &str, name: &str) -> bool {
+    (api, name) != ("anthropic-messages", "max_tokens")
+}
+
+/// Returns the fields that remove the parameters which the agent's model refuses from a request.
+pub(super) fn fields_without_refused(agent: &Agent, max_output_tokens: u64) -> Map<String, Value> {
+    let model = agent.provider.origin();
+    let refused = agent.calibrations.refused_parameters(&model, now_ms());
+    let mut fields: Map<String, Value> = refused.iter().map(|name| (name.clone(), Value::Null)).collect();
+    // OpenAI has renamed the output limit. Servers of its wire take one name or the other.
+    let names = ["max_tokens", "max_completion_tokens"];
+    for (name, other) in [(names[0], names[1]), (names[1], names[0])] {
+        if model.api == "openai-chat" && fields.contains_key(name) && !fields.contains_key(other) {
+            fields.insert(other.to_owned(), max_output_tokens.into());
+            break;
+        }
+    }
+    fields
 }
 
 /// Adopts reported limits. A limit missing in the report keeps the earlier value.

@@ -272,6 +272,44 @@ async fn an_error_that_says_nothing_costs_a_result_and_not_the_session() {
 }
 
 #[tokio::test]
+async fn a_parameter_that_the_server_refuses_by_name_is_left_out_and_remembered() {
+    let refuses: Refuses = |request| {
+        if request.get("stream_options").is_some() {
+            return Some((400, "Unrecognized request argument supplied: stream_options".to_owned()));
+        }
+        let words = "Unsupported parameter: 'max_tokens' is not supported with this model. Use \
+                     'max_completion_tokens' instead.";
+        request.get("max_tokens").map(|_| (400, words.to_owned()))
+    };
+    let world = world(refuses, Vec::new()).await;
+    let mut watch = world.session.watch();
+    assert_eq!(world.send(vec![Part::text("hello")]).await, Some(RunEnd::Stop));
+    assert_eq!((world.requests(), world.omissions().await), (3, 0));
+    let request = world.server.requests.lock().unwrap().last().unwrap().clone();
+    assert!(request["max_completion_tokens"].as_u64().is_some_and(|limit| limit > 0), "{request}");
+    let told: Vec<String> = std::iter::from_fn(|| watch.try_recv().ok())
+        .filter(|told| told.name == "llm:error")
+        .map(|told| told.to_json().to_string())
+        .collect();
+    for name in ["`stream_options`", "`max_tokens`"] {
+        assert_eq!(told.iter().filter(|text| text.contains(name)).count(), 1, "{name}: {told:?}");
+    }
+
+    let other = world.runtime.create(None).await.unwrap();
+    other.send(vec![Part::text("hello")]).await.unwrap();
+    assert_eq!(other.settled().await.unwrap().end, Some(RunEnd::Stop));
+    assert_eq!(world.requests(), 4, "the next session knows");
+}
+
+#[tokio::test]
+async fn a_parameter_that_is_refused_although_it_was_not_sent_ends_the_run() {
+    let refuses: Refuses = |_| Some((400, "Unsupported parameter: 'temperature'".to_owned()));
+    let world = world(refuses, Vec::new()).await;
+    assert_eq!(world.send(vec![Part::text("hello")]).await, Some(RunEnd::Error));
+    assert_eq!(world.requests(), 2, "it is believed once");
+}
+
+#[tokio::test]
 async fn a_damaged_picture_is_never_sent() {
     let refuses: Refuses = |request| has_picture(request).then(|| (400, "no pictures today".to_owned()));
     let call = json!({ "index": 0, "id": "c1", "type": "function",
