@@ -19,7 +19,7 @@ use crate::agent::Agent;
 use crate::api_events::ApiEvent;
 use crate::clock::now_ms;
 use crate::picture::{FittedPicture, PictureFitError, PictureLimits, fit};
-use crate::text_encoding::DecodedText;
+use crate::text_encoding::{DecodedText, TextDamage, decode_windows_1252};
 
 /// Types of pictures whose content is checked.
 const KNOWN_PICTURES: [&str; 6] =
@@ -327,16 +327,24 @@ async fn in_words(
     }
 }
 
-/// Returns the words for a file that is declared as text. A few bad bytes are replaced and counted; content with more
-/// of them is no text.
+/// Returns the words for a file that is declared as text, in UTF-8, UTF-16 or Windows-1252. A few bad bytes are replaced
+/// and counted; content with more of them is no text.
 fn text_in_words(file: &MediaPart, bytes: &[u8]) -> String {
     let decoded = DecodedText::new(bytes);
     match decoded.damage {
         None => shown(file, &decoded.text, ""),
-        Some(damage) if decoded.is_binary() => {
-            not_shown(file, "a file", &format!("it is no text: it has {damage}"))
-        }
-        Some(damage) => shown(file, &decoded.text, &format!("[replaced by U+FFFD: {damage}]\n")),
+        Some(damage) => match decode_windows_1252(bytes) {
+            Some(text) => shown(file, &text, "[read as Windows-1252: it is no UTF-8]\n"),
+            None => damaged_in_words(file, &decoded, damage),
+        },
+    }
+}
+
+/// Returns the words for a file of text with bytes that are no characters.
+fn damaged_in_words(file: &MediaPart, decoded: &DecodedText, damage: TextDamage) -> String {
+    match decoded.is_binary() {
+        true => not_shown(file, "a file", &format!("it is no text: it has {damage}")),
+        false => shown(file, &decoded.text, &format!("[replaced by U+FFFD: {damage}]\n")),
     }
 }
 
