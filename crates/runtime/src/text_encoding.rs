@@ -134,6 +134,19 @@ fn windows_1252_character(byte: u8) -> Option<char> {
     }
 }
 
+/// Encodes `text` as the file with the content `original` is encoded, with the same byte order mark.
+///
+/// ```
+/// use longhaul::text_encoding::encode_like;
+///
+/// assert_eq!(encode_like(b"\xff\xfeA\0", "b"), b"\xff\xfeb\0");
+/// assert_eq!(encode_like(b"plain", "b"), b"b");
+/// ```
+pub fn encode_like(original: &[u8], text: &str) -> Vec<u8> {
+    let encoding = TextEncoding::of(original).unwrap_or(TextEncoding::Utf8 { has_mark: false });
+    encoding.encode(text.as_bytes().to_vec())
+}
+
 /// Returns the length of a beginning in UTF-8 without a divided last character.
 fn whole_utf8_characters(bytes: &[u8]) -> usize {
     // A character has at most four bytes, so a divided one has at most three.
