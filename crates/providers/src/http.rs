@@ -39,6 +39,7 @@ pub use base_url::{BaseUrl, base_without_operation, is_page, operation_hint, war
 pub use client::builder;
 pub use coding::{BodyDecompressor, ContentCodingError};
 pub use network::NetworkVariables;
+pub use proxy_answer::proxy_answer_hint;
 pub use retry_after::retry_after;
 pub use secret::Secret;
 
