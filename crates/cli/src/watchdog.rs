@@ -86,15 +86,26 @@ fn children() -> Vec<Pid> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead, BufReader};
+    use std::io::{BufRead, BufReader, Read as _};
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
-    use std::time::Instant;
+
+    use rustix::process::{Resource, Rlimit, setrlimit};
 
     use super::*;
     use crate::signals::InterruptSignals;
 
     const IS_BUSY: &str = "LONGHAUL_TEST_IS_BUSY";
+
+    /// The line of each thread that has begun its endless work.
+    const AT_WORK: &str = "at work";
+
+    /// The words of a started program that outlives the process.
+    const GOES_ON: &str = "the started program goes on";
+
+    /// The processor time after which the system ends the busy process with another signal, in seconds. So a watchdog
+    /// that does nothing fails the test, and no clock decides.
+    const MAX_CPU_SECONDS: u64 = 60;
 
     /// Does endless work on each thread. Not a test, but the process of the next test.
     #[test]
@@ -103,7 +114,9 @@ mod tests {
         if std::env::var_os(IS_BUSY).is_none() {
             return;
         }
-        start(Duration::from_secs(1)).unwrap();
+        let limit = Rlimit { current: Some(MAX_CPU_SECONDS), maximum: Some(2 * MAX_CPU_SECONDS) };
+        setrlimit(Resource::Cpu, limit).unwrap();
+        start(Duration::ZERO).unwrap();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         runtime.block_on(async {
@@ -113,8 +126,8 @@ mod tests {
                 interrupts.next().await;
                 std::process::exit(0);
             });
-            let sleeper = Command::new("sleep").arg("600").spawn().unwrap();
-            eprintln!("busy {}", sleeper.id());
+            // It waits for the end of its input, which the test holds.
+            Command::new("sh").args(["-c", &format!("read -r line; echo '{GOES_ON}'")]).spawn().unwrap();
             tokio::spawn(async { spin() });
             tokio::spawn(async { spin() });
             spin();
@@ -122,6 +135,7 @@ mod tests {
     }
 
     fn spin() {
+        eprintln!("{AT_WORK}");
         loop {
             std::hint::spin_loop();
         }
@@ -132,29 +146,21 @@ mod tests {
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "watchdog::tests::busy", "--nocapture"])
             .env(IS_BUSY, "1")
-            .stdout(Stdio::null())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = BufReader::new(process.stderr.take().unwrap());
-        let started = said.lines().find_map(|line| line.unwrap().strip_prefix("busy ").map(str::to_owned));
-        let sleeper: i32 = started.unwrap().parse().unwrap();
-        // Its threads are at work by then, or will never come to anything else.
-        std::thread::sleep(Duration::from_millis(500));
+        let lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let at_work = lines.map(Result::unwrap).filter(|line| line == AT_WORK).take(3).count();
+        assert_eq!(at_work, 3, "both workers and the main thread");
+        let input = process.stdin.take().unwrap();
         kill_process(Pid::from_raw(process.id().cast_signed()).unwrap(), Signal::TERM).unwrap();
-        let told = Instant::now();
-        let status = loop {
-            if let Some(status) = process.try_wait().unwrap() {
-                break status;
-            }
-            if told.elapsed() > Duration::from_secs(20) {
-                process.kill().unwrap();
-                panic!("it goes on");
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        };
-        assert_eq!(status.signal(), Some(9), "{status}");
-        let state = std::fs::read_to_string(format!("/proc/{sleeper}/stat")).unwrap_or_default();
-        assert!(state.is_empty() || state.contains(") Z "), "what it has started goes on: {state}");
+        assert_eq!(process.wait().unwrap().signal(), Some(9));
+        // The output ends when everybody who holds it has ended.
+        drop(input);
+        let mut said = String::new();
+        process.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(!said.contains(GOES_ON), "{said}");
     }
 }

@@ -14,8 +14,21 @@ pub struct PartRefusal {
     pub takes_none: bool,
     /// The maximum number of parts of the kind in a request, if the error names a number.
     pub most: Option<u32>,
+    /// The limits on one picture, if the error names any.
+    pub size: PictureSizeLimits,
     /// `true` if the next request differs already, because the limits learned from this error choose its pictures.
     pub is_remedied: bool,
+}
+
+/// The limits on one picture that a server's error states.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PictureSizeLimits {
+    /// The maximum length of a side, in pixels.
+    pub max_side: Option<u32>,
+    /// The maximum number of pixels of the whole picture.
+    pub max_pixels: Option<u64>,
+    /// The maximum size as the server counts it, in bytes. Some servers count the base64 text of the picture.
+    pub max_bytes: Option<u64>,
 }
 
 /// A kind of part that servers refuse.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use http::StatusCode;
 use longhaul_providers::connect::Kind;
+use longhaul_providers::http::is_page;
 
 use crate::exchange::GatewayState;
 use crate::gateway::{BrokenAnswerError, CredentialSource, GatewayReply, ReplyBody};
@@ -123,8 +124,11 @@ async fn reply(
     let mut headers = server.headers_for_caller(response.headers());
     headers::say(&mut headers, "x-longhaul-upstream", &server.upstream.name);
     let idle = server.timeouts().idle;
+    let is_web_page = is_web_page(response.headers());
+    let origin = response.headers().clone();
     let pieces = response.bytes_stream();
-    if status.is_success() {
+    // The beginning of a page is enough to know it, and no client of the API can read it.
+    if status.is_success() && !is_web_page {
         let name = server.upstream.name.clone();
         let pieces = until_idle(pieces, idle)
             .map(move |piece| piece.map_err(|why| BrokenAnswerError(format!("the upstream `{name}` {why}"))));
@@ -136,12 +140,21 @@ async fn reply(
     // A break in the error's text leaves what came before it, which is better than no text.
     while let Some(Ok(piece)) = pieces.next().await {
         said.extend_from_slice(&piece);
-        // A longer body is no error of an API.
-        if said.len() > MAX_ERROR_BYTES {
+        // A longer body is no error of an API. An answer that only calls itself a page is read to its end.
+        if said.len() > MAX_ERROR_BYTES && (!status.is_success() || is_page(&said)) {
             break;
         }
     }
+    if let Some(fault) = server.proxy_fault(status, &origin, &said) {
+        return Err(fault);
+    }
     Ok(GatewayReply { status, headers, body: ReplyBody::Whole(server.hide_secrets(said.into())) })
+}
+
+/// Returns whether a response calls itself a page for people.
+fn is_web_page(headers: &http::HeaderMap) -> bool {
+    let kind = headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"))
 }
 
 /// Returns the pieces of a body, and ends with an error if a piece takes longer than `idle`.

@@ -35,10 +35,13 @@ use client::is_loopback;
 use proxy_answer::RefusalOrigin;
 use silence::BodyIdleTimeout;
 
-pub use base_url::{BaseUrl, base_without_operation, is_page, operation_hint, warn_of_base_url};
+pub use base_url::{
+    BaseUrl, base_without_operation, is_page, operation_hint, take_base_url_hints, warn_of_base_url,
+};
 pub use client::builder;
 pub use coding::{BodyDecompressor, ContentCodingError};
 pub use network::NetworkVariables;
+pub use proxy_answer::proxy_answer_hint;
 pub use retry_after::retry_after;
 pub use secret::Secret;
 

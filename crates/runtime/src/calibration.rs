@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use longhaul_core::ids::Millis;
 use longhaul_core::message::ModelOrigin;
 use longhaul_core::meter::{TokenCalibration, TokenizerProfile};
+use longhaul_core::refusal::PictureSizeLimits;
 use serde::{Deserialize, Serialize};
 
 /// The maximum size of the file, in bytes: a thousand times the usual size.
@@ -32,6 +33,15 @@ pub struct LearnedImageLimit {
     /// The most pictures of one request; 0 for none at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u32>,
+    /// The maximum length of a picture's side, in pixels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_side: Option<u32>,
+    /// The maximum number of pixels of a picture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_pixels: Option<u64>,
+    /// The maximum size of a picture as the server counts it, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<u64>,
     /// The time at which the limit was learned, in milliseconds since 1970.
     pub at: Millis,
 }
@@ -86,6 +96,10 @@ struct CalibrationData {
     /// the name of the ability. Names that this release does not know are kept.
     #[serde(default)]
     missing: BTreeMap<String, BTreeMap<String, Millis>>,
+    /// The times at which errors refused parameters, in milliseconds since 1970, by model and server and by the name of
+    /// the parameter.
+    #[serde(default)]
+    refused_parameters: BTreeMap<String, BTreeMap<String, Millis>>,
     /// The limits on pictures stated by errors, by model and server.
     #[serde(default)]
     images: BTreeMap<String, LearnedImageLimit>,
@@ -222,18 +236,67 @@ impl CalibrationStore {
         self.keep(&known);
     }
 
+    /// Returns the names of the parameters that `model` has refused within the last day, in alphabetical order.
+    pub fn refused_parameters(&self, model: &ModelOrigin, now: Millis) -> Vec<String> {
+        let known = self.known();
+        let refused = known.refused_parameters.get(&self.placed(model)).into_iter().flatten();
+        let fresh = refused.filter(|(_, at)| now.saturating_sub(**at) < ABILITIES_FORGOTTEN_MS);
+        fresh.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Remembers that `model` refuses a parameter.
+    pub fn learn_refused_parameter(&self, model: &ModelOrigin, name: &str, now: Millis) {
+        let mut known = self.known();
+        known.refused_parameters.entry(self.placed(model)).or_default().insert(name.to_owned(), now);
+        self.keep(&known);
+    }
+
     /// Returns the maximum number of pictures in a request to `model`, if an error has stated the number within the
     /// last day.
     pub fn most_images(&self, model: &ModelOrigin, now: Millis) -> Option<u32> {
-        let known = self.known();
-        let learned = known.images.get(&self.placed(model))?;
-        learned.most.filter(|_| now.saturating_sub(learned.at) < ABILITIES_FORGOTTEN_MS)
+        self.image_limits(model, now).most
     }
 
     /// Remembers the maximum number of pictures in a request to `model`.
     pub fn learn_most_images(&self, model: &ModelOrigin, most: u32, now: Millis) {
+        let before = self.image_limits(model, now);
+        self.keep_image_limits(model, LearnedImageLimit { most: Some(most), at: now, ..before });
+    }
+
+    /// Returns the limits on one picture that errors of `model` have stated within the last day.
+    pub fn picture_size(&self, model: &ModelOrigin, now: Millis) -> PictureSizeLimits {
+        let LearnedImageLimit { max_side, max_pixels, max_bytes, .. } = self.image_limits(model, now);
+        PictureSizeLimits { max_side, max_pixels, max_bytes }
+    }
+
+    /// Remembers the limits on one picture that an error of `model` has stated. A limit that the error does not name
+    /// stays.
+    pub fn learn_picture_size(&self, model: &ModelOrigin, size: PictureSizeLimits, now: Millis) {
+        let before = self.image_limits(model, now);
+        let learned = LearnedImageLimit {
+            most: before.most,
+            max_side: size.max_side.or(before.max_side),
+            max_pixels: size.max_pixels.or(before.max_pixels),
+            max_bytes: size.max_bytes.or(before.max_bytes),
+            at: now,
+        };
+        self.keep_image_limits(model, learned);
+    }
+
+    /// Returns the limits on pictures that errors of `model` have stated within the last day.
+    fn image_limits(&self, model: &ModelOrigin, now: Millis) -> LearnedImageLimit {
+        let known = self.known();
+        let learned = known.images.get(&self.placed(model)).copied().unwrap_or_default();
+        if now.saturating_sub(learned.at) < ABILITIES_FORGOTTEN_MS {
+            learned
+        } else {
+            LearnedImageLimit::default()
+        }
+    }
+
+    fn keep_image_limits(&self, model: &ModelOrigin, limits: LearnedImageLimit) {
         let mut known = self.known();
-        known.images.insert(self.placed(model), LearnedImageLimit { most: Some(most), at: now });
+        known.images.insert(self.placed(model), limits);
         self.keep(&known);
     }
 
@@ -378,6 +441,40 @@ mod tests {
                 at + ABILITIES_FORGOTTEN_MS
             ));
         }
+    }
+
+    #[test]
+    fn refused_parameters_outlive_the_process_for_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("calibration.json");
+        let first = CalibrationStore::open(file.clone()).of_server("http://a/v1");
+        first.learn_refused_parameter(&origin("m"), "temperature", 5);
+        first.learn_refused_parameter(&origin("m"), "store", 9);
+        let second = CalibrationStore::open(file);
+        let there = second.of_server("http://a/v1");
+        assert_eq!(there.refused_parameters(&origin("m"), 1_000), ["store", "temperature"]);
+        assert_eq!(there.refused_parameters(&origin("n"), 1_000), [""; 0]);
+        assert_eq!(second.of_server("http://b/v1").refused_parameters(&origin("m"), 1_000), [""; 0]);
+        assert_eq!(there.refused_parameters(&origin("m"), 5 + ABILITIES_FORGOTTEN_MS), ["store"]);
+    }
+
+    #[test]
+    fn limits_on_pictures_are_kept_beside_each_other_for_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("calibration.json");
+        let first = CalibrationStore::open(file.clone());
+        let of_bytes = PictureSizeLimits { max_bytes: Some(5_000_000), ..PictureSizeLimits::default() };
+        let of_side = PictureSizeLimits { max_side: Some(2_000), ..PictureSizeLimits::default() };
+        first.learn_picture_size(&origin("m"), of_bytes, 1_000);
+        first.learn_most_images(&origin("m"), 4, 1_001);
+        first.learn_picture_size(&origin("m"), of_side, 1_002);
+        let second = CalibrationStore::open(file);
+        let both = PictureSizeLimits { max_bytes: Some(5_000_000), ..of_side };
+        assert_eq!(second.picture_size(&origin("m"), 1_003), both);
+        assert_eq!(second.most_images(&origin("m"), 1_003), Some(4));
+        assert_eq!(second.picture_size(&origin("n"), 1_003), PictureSizeLimits::default());
+        let later = 1_002 + ABILITIES_FORGOTTEN_MS;
+        assert_eq!(second.picture_size(&origin("m"), later), PictureSizeLimits::default());
     }
 
     #[test]

@@ -241,6 +241,7 @@ impl SessionDriver {
                 // learned limits.
                 limits::learn_tool_support(&mut self.context, &input);
                 let input = limits::learn_media_limits(&self.context, *input);
+                let input = limits::learn_refused_parameter(&self.context, input);
                 // An answer to a silently cut request must become an overflow before the loop can store it as an
                 // answer.
                 let input = self.truncation.check(&self.context, input);
@@ -475,6 +476,7 @@ pub(crate) fn failure(error: longhaul_providers::ProviderError) -> ModelCallFail
         retryable: error.retryable,
         retry_after_ms: error.retry_after.map(|time| time.as_millis() as u64),
         refuses_tools: error.refuses_tools,
+        refused_parameter: error.refused_parameter,
         refusal: error.refusal,
         used_tokens: error.used_tokens,
         limit_tokens: error.limit_tokens,

@@ -1,4 +1,4 @@
-//! The encoding of text files: UTF-8, or UTF-16 as editors and shells on Windows write it.
+//! The encoding of text files: UTF-8, or UTF-16 and Windows-1252 as editors and shells on Windows write them.
 //!
 //! [`DecodedText`] reads every file that a person hands in: prompts, agent files, rule files, attachments and pipes. The
 //! file tools read and write text through `TextEncoding`, which keeps the bytes of everything that is not edited.
@@ -83,6 +83,68 @@ impl DecodedText {
     pub fn strict(self) -> Result<String, TextDamage> {
         self.damage.map_or(Ok(self.text), Err)
     }
+}
+
+/// The characters of the bytes 0x80 to 0x9F in Windows-1252; U+FFFD where it has none. All other bytes are the characters
+/// of Latin-1. Source: the table of the Unicode Consortium, "CP1252.TXT".
+const WINDOWS_1252: [char; 32] = [
+    '€', '\u{fffd}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{fffd}', 'Ž', '\u{fffd}',
+    '\u{fffd}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{fffd}', 'ž', 'Ÿ',
+];
+
+/// Decodes a text in Windows-1252, which extends Latin-1; `None` if the bytes are UTF-8 or UTF-16, with or without
+/// damage, or no Western text.
+///
+/// ```
+/// use longhaul::text_encoding::decode_windows_1252;
+///
+/// assert_eq!(decode_windows_1252(b"a caf\xe9 for \x80 5\n").as_deref(), Some("a café for € 5\n"));
+/// assert_eq!(decode_windows_1252("café".as_bytes()), None);
+/// ```
+pub fn decode_windows_1252(bytes: &[u8]) -> Option<String> {
+    if bytes.starts_with(UTF8_MARK) || Utf16Encoding::of(bytes).is_some() {
+        return None;
+    }
+    let mut bad_bytes = 0;
+    for chunk in bytes.utf8_chunks() {
+        // Characters of several bytes occur in UTF-8 only, so the other bytes are damage.
+        if !chunk.valid().is_ascii() {
+            return None;
+        }
+        bad_bytes += chunk.invalid().len();
+    }
+    // A file that was cut in the middle of a character is UTF-8, too, if nothing else is wrong with it.
+    let is_cut = bytes.len() - whole_utf8_characters(bytes) == bad_bytes;
+    // A Western text has one such letter in ten. Other scripts have many more in encodings of their own.
+    let is_western = bad_bytes > 0 && bad_bytes * MIN_BYTES_PER_BAD_BYTE <= bytes.len();
+    if is_cut || !is_western {
+        return None;
+    }
+    bytes.iter().map(|byte| windows_1252_character(*byte)).collect()
+}
+
+/// Returns the character of a byte; `None` for a byte that no text has.
+fn windows_1252_character(byte: u8) -> Option<char> {
+    match byte {
+        0..=8 | 0xb | 0xe..=0x1a | 0x1c..=0x1f | 0x7f => None,
+        0x80..=0x9f => {
+            Some(WINDOWS_1252[usize::from(byte - 0x80)]).filter(|c| *c != char::REPLACEMENT_CHARACTER)
+        }
+        _ => Some(char::from(byte)),
+    }
+}
+
+/// Encodes `text` as the file with the content `original` is encoded, with the same byte order mark.
+///
+/// ```
+/// use longhaul::text_encoding::encode_like;
+///
+/// assert_eq!(encode_like(b"\xff\xfeA\0", "b"), b"\xff\xfeb\0");
+/// assert_eq!(encode_like(b"plain", "b"), b"b");
+/// ```
+pub fn encode_like(original: &[u8], text: &str) -> Vec<u8> {
+    let encoding = TextEncoding::of(original).unwrap_or(TextEncoding::Utf8 { has_mark: false });
+    encoding.encode(text.as_bytes().to_vec())
 }
 
 /// Returns the length of a beginning in UTF-8 without a divided last character.
@@ -390,6 +452,35 @@ mod tests {
         assert_eq!(DecodedText::of_beginning(b"a\xff").text, "a\u{fffd}");
         assert_eq!(DecodedText::new(b"fine").strict().as_deref(), Ok("fine"));
         assert_eq!(DecodedText::new(b"\xff").strict().unwrap_err().column, 1);
+    }
+
+    #[test]
+    fn western_texts_of_older_programs_keep_their_letters() {
+        for (bytes, text) in [
+            (&b"caf\xe9 cr\xe8me"[..], "café crème"),
+            (b"Gr\xfc\xdfe aus K\xf6ln", "Grüße aus Köln"),
+            (b"it\x92s \x96 well \x85\r\n", "it’s – well …\r\n"),
+            (
+                b"a long line that ends with an accent: d\xe9j\xe0",
+                "a long line that ends with an accent: déjà",
+            ),
+        ] {
+            assert_eq!(decode_windows_1252(bytes).as_deref(), Some(text));
+        }
+        for bytes in [
+            &b""[..],
+            b"plain",
+            "café".as_bytes(),
+            b"caf\xc3\xa9 and \xff damage",
+            b"cut in the middle of caf\xc3",
+            b"\xef\xbb\xbfmarked as UTF-8: caf\xe9",
+            b"\xff\xfeh\0\xe9\0",
+            b"\xcf\xf0\xe8\xe2\xe5\xf2, \xec\xe8\xf0",
+            b"zero \0 byte and \xe9",
+            b"no character: \x81 of it",
+        ] {
+            assert_eq!(decode_windows_1252(bytes), None, "{bytes:?}");
+        }
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod provider_kind;
 pub mod raw_json;
 #[cfg(test)]
 mod recorded;
+mod refused_parameter;
 pub mod refused_part;
 pub mod request_body;
 pub mod response_writer;

@@ -102,6 +102,8 @@ pub struct ProviderError {
     pub unsent: bool,
     /// `true` if the model takes no tools, according to the error, or if the server was started without tools.
     pub refuses_tools: bool,
+    /// The parameter that the error refuses by name, if the request can do without it.
+    pub refused_parameter: Option<String>,
     /// The refused part named by the error, if the same request would be refused again.
     pub refusal: Option<Box<PartRefusal>>,
     /// The input tokens named by the error.
@@ -134,6 +136,7 @@ impl ProviderError {
             retryable,
             unsent: false,
             refuses_tools: false,
+            refused_parameter: None,
             refusal: None,
             used_tokens: None,
             limit_tokens: None,

@@ -5,13 +5,14 @@
 //! Studio.
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::refusal::{PartRefusal, RefusedPart, RefusedPartKind};
+use longhaul_core::refusal::{PartRefusal, PictureSizeLimits, RefusedPart, RefusedPartKind};
 use serde_json::Value;
 
 use crate::server_error;
 
 mod count_limit;
 mod place;
+mod size_limit;
 #[cfg(test)]
 mod tests;
 
@@ -55,7 +56,12 @@ pub(crate) fn read(status: Option<u16>, code: ErrorCode, message: &str) -> Optio
         is_image && has(&text, NO_IMAGES) || kind == Some(RefusedPartKind::File) && has(&text, NO_FILES);
     let is_counted = matches!(kind, Some(RefusedPartKind::Image | RefusedPartKind::File));
     let most = if is_counted && !takes_none { count_limit::max_parts(&text) } else { None };
-    Some(PartRefusal { kind, takes_none: takes_none || most == Some(0), most, ..PartRefusal::default() })
+    let takes_none = takes_none || most == Some(0);
+    let size = match is_image && !takes_none {
+        true => size_limit::picture_limits(&text),
+        false => PictureSizeLimits::default(),
+    };
+    Some(PartRefusal { kind, takes_none, most, size, ..PartRefusal::default() })
 }
 
 /// Returns the part that an error names by its place in the request, for example `messages.3.content.1`.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use longhaul_core::error::ErrorCode;
 use serde_json::Value;
 
-use crate::{ProviderError, overflow, refused_part};
+use crate::{ProviderError, overflow, refused_parameter, refused_part};
 
 /// The number of characters of a body without JSON that go into the message.
 const MAX_QUOTE_CHARS: usize = 300;
@@ -51,6 +51,10 @@ fn build(verdict: ErrorClassification, message: String, body: &str, status: Opti
         if !error.refuses_tools {
             let text = said_and_typed(&error.message, body);
             error.refusal = refused_part::read(status, error.code, &text).map(Box::new);
+        }
+        let is_about_part = error.refusal.as_ref().is_some_and(|refusal| refusal.is_specific());
+        if error.code == ErrorCode::InvalidRequest && !error.refuses_tools && !is_about_part {
+            error.refused_parameter = refused_parameter::read(&error.message, body);
         }
         // A server that refuses a part of a request refuses the part again.
         error.retryable &= !error.refuses_tools && error.refusal.is_none();

@@ -21,6 +21,7 @@ use longhaul_core::event::EventBody;
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::Part;
 use longhaul_core::run::RunStatus;
+use longhaul_providers::http::take_base_url_hints;
 use longhaul_store::SessionRecord;
 
 use crate::args::ChatArgs;
@@ -112,6 +113,10 @@ pub(crate) async fn run(args: ChatArgs, place: &CliEnvironment) -> Outcome {
         };
         // The messages of the start are printed. From here on the screen belongs to the conversation.
         if (interactive || place.terminal.messages) && !super::wants_log(&place) {
+            if !log::is_log_silent() {
+                // The hints of the start were logged where the person has seen them.
+                drop(take_base_url_hints());
+            }
             log::silence_log();
         }
         if interactive && front.is_none() {
@@ -183,6 +188,11 @@ async fn converse(
     Ok((next, way_back))
 }
 
+/// Returns the hints about base URLs that nobody has seen, because the log is silenced while a person chats.
+fn unlogged_hints() -> Vec<String> {
+    if log::is_log_silent() { take_base_url_hints() } else { Vec::new() }
+}
+
 impl ChatContext<'_> {
     /// Returns the opening lines: the agent, and `note`. A continued session also shows its last message.
     async fn opening(&self, record: Option<&SessionRecord>, note: Option<String>) -> Outcome<String> {
@@ -196,7 +206,8 @@ impl ChatContext<'_> {
         let no_tools = (!tools).then(|| super::NO_TOOLS.to_owned());
         let assumed = super::assumed_window(&self.session, self.runtime).await?;
         let elsewhere = folders::warning(self.place, self.runtime, self.session.id()).await;
-        for warning in note.into_iter().chain(no_tools).chain(assumed).chain(elsewhere) {
+        let warnings = note.into_iter().chain(no_tools).chain(assumed).chain(elsewhere);
+        for warning in warnings.chain(unlogged_hints()) {
             let note = wrapped(&warning, 2, 2, out::width());
             text.push_str(&format!("{} {note}\n", self.style.amber("!")));
         }

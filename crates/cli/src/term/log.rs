@@ -34,6 +34,11 @@ pub(crate) fn silence_log() {
     SINK.lock().unwrap_or_else(PoisonError::into_inner).quiet = true;
 }
 
+/// Returns whether the log is silenced.
+pub(crate) fn is_log_silent() -> bool {
+    SINK.lock().unwrap_or_else(PoisonError::into_inner).quiet
+}
+
 /// The writer of log lines.
 #[derive(Debug, Default)]
 pub(crate) struct LogLineWriter;

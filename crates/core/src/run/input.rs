@@ -137,6 +137,8 @@ pub struct ModelCallFailure {
     pub retry_after_ms: Option<u64>,
     /// `true` if the server says that the model takes no tools.
     pub refuses_tools: bool,
+    /// The parameter of the request that the error refuses by name.
+    pub refused_parameter: Option<String>,
     /// The part that the error refers to, if the same request would be refused again.
     pub refusal: Option<Box<PartRefusal>>,
     /// Input tokens that the error named.
@@ -156,6 +158,7 @@ impl ModelCallFailure {
             retryable,
             retry_after_ms: None,
             refuses_tools: false,
+            refused_parameter: None,
             refusal: None,
             used_tokens: None,
             limit_tokens: None,

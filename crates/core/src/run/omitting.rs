@@ -1,7 +1,8 @@
 //! Requests that a server refuses because of one of their parts: the part leaves the view, and the step is made again.
 //!
 //! A part that the error names, or whose kind it names, stays left out. If the error names nothing, the likeliest parts
-//! are tried in turn, and a part that was left out in vain comes back.
+//! are tried in turn, and a part that was left out in vain comes back. The last attempt leaves out all suspects together,
+//! because two parts that are both bad hide each other from single guesses.
 
 use std::collections::BTreeSet;
 
@@ -43,6 +44,13 @@ impl OmissionCandidates {
 
     fn is_empty(&self) -> bool {
         self.places.is_empty() && self.tools.is_empty()
+    }
+
+    /// Returns whether `other` leaves out all of these parts and tools, too.
+    fn is_within(&self, other: &Self) -> bool {
+        let places: BTreeSet<&Place> = other.places.iter().collect();
+        self.places.iter().all(|place| places.contains(place))
+            && self.tools.iter().all(|tool| other.tools.contains(tool))
     }
 }
 
@@ -186,9 +194,8 @@ impl<'a> RefusedPartSearch<'a> {
         let mut places = Vec::new();
         for entry in self.shown_entries().filter(is_new) {
             let parts = contents(&entry.message).iter().enumerate();
-            let suspects = parts.filter(|(at, part)| {
-                is_suspect(entry, part) && !self.session.history.is_omitted(entry.seq, *at, None)
-            });
+            let suspects =
+                parts.filter(|(at, part)| is_suspect(entry, part) && self.is_free((entry.seq, *at)));
             places.extend(suspects.map(|(at, _)| (entry.seq, at)));
         }
         OmissionCandidates::of_places(places)
@@ -201,15 +208,38 @@ impl<'a> RefusedPartSearch<'a> {
         )
     }
 
-    /// Returns the likeliest parts where an error names nothing: the newest picture or file, then all pictures
-    /// and files with all reasoning, then the newest tool result, then foreign schemas.
+    /// Returns the parts that attempt `attempt` of a step leaves out where an error names nothing. See
+    /// [`guesses`](Self::guesses).
     fn guessed(&self, attempt: u32) -> OmissionCandidates {
+        self.guesses().into_iter().nth(attempt as usize).unwrap_or_default()
+    }
+
+    /// Returns the guesses of a step in the order in which they are tried, [`MAX_OMISSIONS`] at most.
+    ///
+    /// Single suspects come first, because they lose the least. Then all suspects since the newest answer go together,
+    /// and at last all suspects of the view.
+    fn guesses(&self) -> Vec<OmissionCandidates> {
+        // The last attempt is kept for suspects that are bad together.
+        let mut guesses: Vec<_> =
+            self.single_guesses().into_iter().take(MAX_OMISSIONS as usize - 1).collect();
+        for combined in [self.unanswered(), self.all_suspects()] {
+            // A guess within an earlier one has failed with it.
+            if !guesses.iter().any(|guess| combined.is_within(guess)) {
+                guesses.push(combined);
+            }
+        }
+        guesses.truncate(MAX_OMISSIONS as usize);
+        guesses
+    }
+
+    /// Returns the likeliest single suspects: the newest picture or file, then all pictures and files with all
+    /// reasoning, then the newest tool result, then foreign schemas.
+    fn single_guesses(&self) -> Vec<OmissionCandidates> {
         let media_places = self.places(|part| media(part).is_some());
         let newest = media_places.last().copied().into_iter().collect::<Vec<_>>();
         let mut foreign = media_places;
         foreign.extend(self.suspected_reasoning(1));
-        let results = self.shown_entries().filter(|entry| matches!(entry.kind, LogEntryKind::Result { .. }));
-        let result = results.last().map(whole).unwrap_or_default();
+        let result = self.results().last().map(whole).unwrap_or_default();
         let mut guesses: Vec<OmissionCandidates> = Vec::new();
         // With one picture and no reasoning both guesses are the same.
         if newest != foreign {
@@ -221,13 +251,45 @@ impl<'a> RefusedPartSearch<'a> {
             self.foreign_tools(),
         ]);
         guesses.retain(|guess| !guess.is_empty());
-        guesses.into_iter().nth(attempt as usize).unwrap_or_default()
+        guesses
     }
 
-    /// Returns the names of the tools that the request offers.
+    /// Returns all suspects of the view: pictures, files, reasoning, tool results, and foreign schemas.
+    fn all_suspects(&self) -> OmissionCandidates {
+        let mut places = self.places(|part| media(part).is_some());
+        places.extend(self.suspected_reasoning(1));
+        places.extend(self.results().flat_map(whole).filter(|place| self.is_free(*place)));
+        places.sort_unstable();
+        places.dedup();
+        OmissionCandidates { places, ..self.foreign_tools() }
+    }
+
+    /// Returns the tool results that the view shows and that are not left out yet, oldest first.
+    fn results(&self) -> impl Iterator<Item = &LogEntry> {
+        let results = self.shown_entries().filter(|entry| matches!(entry.kind, LogEntryKind::Result { .. }));
+        results.filter(|entry| whole(entry).into_iter().any(|place| self.is_free(place)))
+    }
+
+    /// Returns whether a part is not left out yet. A part that is left out on the present guess counts as free, because
+    /// the guess is taken back.
+    fn is_free(&self, (seq, part): Place) -> bool {
+        !self.session.history.is_omitted(seq, part, self.guess)
+    }
+
+    /// Returns the names of the tools that the request offers. Tools that are left out on the present guess count,
+    /// because the guess is taken back.
     fn offered_tools(&self) -> impl Iterator<Item = &str> {
+        let omissions = self.session.history.omissions().iter();
+        let kept = omissions.filter(|omission| omission.active && Some(&omission.id) != self.guess);
+        let left_out: BTreeSet<&str> = kept
+            .flat_map(|omission| &omission.parts)
+            .filter_map(|part| match part {
+                OmittedPart::Tool { name } => Some(name.as_str()),
+                OmittedPart::Part { .. } => None,
+            })
+            .collect();
         let offered = self.session.settings.tools.keys().map(String::as_str);
-        offered.filter(|name| self.session.settings.model.tools && !self.session.history.omits_tool(name))
+        offered.filter(move |name| self.session.settings.model.tools && !left_out.contains(name))
     }
 
     /// Returns the messages that the view shows unchanged, in the order of the log.
@@ -250,16 +312,13 @@ impl<'a> RefusedPartSearch<'a> {
         seqs.into_iter().filter_map(|seq| self.session.history.entry(seq))
     }
 
-    /// Returns the parts of the shown messages that pass a test and are not left out yet. Parts left out on the present
-    /// guess count as shown, because the guess is taken back.
+    /// Returns the parts of the shown messages that pass a test and are not left out yet.
     fn places(&self, is_it: impl Fn(&Part) -> bool) -> Vec<Place> {
         let mut found = Vec::new();
         for entry in self.shown_entries() {
             let parts = contents(&entry.message).iter().enumerate();
-            let is_free = |part: usize| !self.session.history.is_omitted(entry.seq, part, self.guess);
-            found.extend(
-                parts.filter(|(at, part)| is_it(part) && is_free(*at)).map(|(at, _)| (entry.seq, at)),
-            );
+            let free = parts.filter(|(at, part)| is_it(part) && self.is_free((entry.seq, *at)));
+            found.extend(free.map(|(at, _)| (entry.seq, at)));
         }
         found
     }

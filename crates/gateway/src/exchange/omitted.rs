@@ -47,6 +47,8 @@ pub(super) struct RequestOmissions {
     sent_without: usize,
     /// The parts left out on a guess, not yet confirmed by a success.
     guess: Vec<PartKey>,
+    /// Set if a guess has left out new results, too, so that there is nothing left to guess.
+    has_guessed_all: bool,
 }
 
 impl RequestOmissions {
@@ -194,15 +196,15 @@ impl RequestOmissions {
             tracing::debug!(parts = in_vain.len(), "parts were left out in vain and are sent again");
         }
         let mut known = targeted.proxied.inner.part_refusals.known();
-        for key in in_vain {
-            known.remove(&key);
-        }
+        let in_vain: Vec<(PartKey, String)> =
+            in_vain.into_iter().filter_map(|key| known.remove_entry(&key)).collect();
         // Each attempt sends the whole request, so a refusal that persists goes to the client.
         let Some(refusal) = refusal.filter(|_| self.tries < MAX_OMISSIONS) else { return false };
         let suspects: Vec<&SuspectedPart> =
             suspects.iter().filter(|suspect| !known.contains_key(&suspect.key)).collect();
+        let is_guess = !refusal.is_specific();
         let blamed = chosen(refusal, &suspects, self.tries);
-        if blamed.is_empty() {
+        if blamed.is_empty() || is_guess && self.has_guessed_all {
             return false;
         }
         self.tries += 1;
@@ -214,8 +216,14 @@ impl RequestOmissions {
             known.insert(suspect.key, note_of_omission(suspect.description(), &message_of(said)));
         }
         // A refusal that names the part is believed at once.
-        if !refusal.is_specific() {
+        if is_guess {
+            self.has_guessed_all =
+                self.tries > 1 && blamed.iter().any(|suspect| suspect.kind == RequestPartKind::ToolResult);
             self.guess = blamed.iter().map(|suspect| suspect.key).collect();
+            // Guesses grow. The refused request has notes in place of the last guess, so the parts are not among the
+            // suspects any more.
+            self.guess.extend(in_vain.iter().map(|(key, _)| *key));
+            known.extend(in_vain);
         }
         tracing::warn!(
             upstream = targeted.target.server.upstream.name,
@@ -305,7 +313,24 @@ fn chosen<'s>(refusal: &PartRefusal, suspects: &[&'s SuspectedPart], attempt: u3
             // First the newest result alone, then all new ones: the less is lost, the better.
             if attempt == 0 { new.pop().into_iter().collect() } else { new }
         }
+        None => guessed(suspects, attempt),
         _ => choose_refused_media(refusal, attempt, media, |part| part.kind == RequestPartKind::Image),
+    }
+}
+
+/// Returns the parts that a guess adds where an error names nothing: first the newest picture or file, or else the newest
+/// tool result, then all pictures and files, and at last all new results, too.
+fn guessed<'s>(suspects: &[&'s SuspectedPart], attempt: u32) -> Vec<&'s SuspectedPart> {
+    let is_new_result = |part: &SuspectedPart| part.kind == RequestPartKind::ToolResult && part.is_new;
+    let media: Vec<_> = suspects.iter().copied().filter(|part| part.is_media()).collect();
+    let results: Vec<_> = suspects.iter().copied().filter(|part| is_new_result(part)).collect();
+    if attempt == 0 {
+        return media.last().or(results.last()).copied().into_iter().collect();
+    }
+    // The last attempt is kept for parts that are bad together: alone, each of them seems harmless.
+    match attempt + 1 < MAX_OMISSIONS && !media.is_empty() {
+        true => media,
+        false => media.into_iter().chain(results).collect(),
     }
 }
 

@@ -34,6 +34,11 @@ impl ProxiedRequest {
                     self.error_of(status, headers, &GatewayError::new(GatewayErrorKind::NoSuchPath, message))
                 } else if is_error(&bytes) {
                     UpstreamDisposition::Whole(status, headers, bytes)
+                } else if let Some(mut fault) = target.server.proxy_fault(status, &headers, &bytes) {
+                    if !quote.is_empty() {
+                        fault.message = format!("{}. It said: {quote}", fault.message);
+                    }
+                    self.error_of(fault.status, headers, &fault)
                 } else {
                     let kind = match kind_of(status, &said) {
                         // Clients take "not found" for a missing model. A body that no API wrote speaks of the

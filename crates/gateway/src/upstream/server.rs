@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use longhaul_providers::DeclaredLimits;
-use longhaul_providers::http::{BaseUrl, HttpTimeouts, Secret};
+use longhaul_providers::http::{BaseUrl, HttpTimeouts, Secret, is_page, proxy_answer_hint};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 use tokio::time::Instant;
 
@@ -251,6 +251,38 @@ impl UpstreamServer {
             status.as_u16(),
         );
         Err(GatewayError::new(GatewayErrorKind::Upstream, message))
+    }
+
+    /// Returns the error for an answer that a proxy or a web server made in the model server's place; `None` for an
+    /// answer that may be the model server's own.
+    pub(crate) fn proxy_fault(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Option<GatewayError> {
+        let (name, address) = (&self.upstream.name, self.address());
+        if status.is_success() {
+            let message = format!(
+                "the upstream `{name}` answered with a web page, not with an answer of a model: is its base URL \
+                 {address} the address of an API?"
+            );
+            return is_page(body).then(|| GatewayError::new(GatewayErrorKind::Upstream, message));
+        }
+        let url = reqwest::Url::parse(self.base.current()).ok()?;
+        let body = String::from_utf8_lossy(body);
+        let variables = &self.upstream.endpoint.variables;
+        let hint = proxy_answer_hint(&url, variables, status.as_u16(), headers, &body)?;
+        let message =
+            format!("the upstream `{name}` at {address} answered with status {}; {hint}", status.as_u16());
+        let kind = match status {
+            StatusCode::FORBIDDEN => GatewayErrorKind::Forbidden,
+            _ => GatewayErrorKind::Upstream,
+        };
+        let fault = GatewayError::new(kind, message);
+        // A client would take 407 for a demand of its own proxy.
+        let is_passed_on = status != StatusCode::PROXY_AUTHENTICATION_REQUIRED;
+        Some(if is_passed_on { GatewayError { status, ..fault } } else { fault })
     }
 
     /// Returns the base URL for display: without user and query, which may hold a key.

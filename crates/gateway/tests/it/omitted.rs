@@ -236,3 +236,42 @@ async fn what_a_person_has_written_is_not_left_out() {
         assert_eq!(server.sent().len(), 1, "{dialect:?}");
     }
 }
+
+#[tokio::test]
+async fn two_bad_results_that_the_error_does_not_name_are_left_out_together() {
+    for dialect in [Dialect::Chat, Dialect::Responses] {
+        let server = refusing(dialect, "forbidden", "Bad Request").await;
+        let gateway = gateway(waiting(vec![speaking(&server, dialect, 20_000, false)]));
+        let mut items = worked(dialect).0;
+        let again = items[1..].to_vec();
+        let renamed = serde_json::to_string(&again).unwrap().replace("c1", "c2").replace("rs_1", "rs_2");
+        // Equal results count as one part.
+        let renamed = renamed.replace("forbidden words", "forbidden numbers");
+        // Two calls of one answer, and both results behind it.
+        let (calls, results): (Vec<Value>, Vec<Value>) = again
+            .into_iter()
+            .chain(serde_json::from_str::<Vec<Value>>(&renamed).unwrap())
+            .partition(|item| !item.to_string().contains("forbidden"));
+        items.truncate(1);
+        items.extend(calls.into_iter().chain(results));
+        let reply = gateway.answer(crate::model::call(dialect, &items, true)).await;
+        assert_eq!(reply.status, StatusCode::OK, "{dialect:?}");
+        assert_eq!(header(&reply, "x-longhaul-omitted"), "2", "{dialect:?}");
+        let out = body(reply).await;
+        assert_eq!(read(dialect, &out).0.text, "it goes on", "{dialect:?}");
+        assert_eq!(server.sent().len(), 3, "{dialect:?}: the newest result alone, then both");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_that_persists_is_passed_on_and_leaves_nothing_out_later() {
+    let server = refusing(Dialect::Chat, "go", "Bad Request").await;
+    let gateway = gateway(waiting(vec![speaking(&server, Dialect::Chat, 20_000, false)]));
+    let ask = || gateway.answer(crate::model::call(Dialect::Chat, &worked(Dialect::Chat).0, true));
+    assert_eq!(ask().await.status, StatusCode::BAD_REQUEST);
+    let tries = server.sent().len();
+    assert!((2..=4).contains(&tries), "{tries}");
+    assert_eq!(ask().await.status, StatusCode::BAD_REQUEST);
+    let again = String::from_utf8(server.sent()[tries].body.to_vec()).unwrap();
+    assert!(again.contains("forbidden words"), "a guess that did not help is not remembered: {again}");
+}

@@ -344,6 +344,23 @@ async fn requests_without_a_conversation_pass_as_they_are() {
 }
 
 #[tokio::test]
+async fn a_page_of_a_proxy_becomes_an_error_of_the_dialect() {
+    for status in [200_u16, 407, 502] {
+        let page = "<html><head><title>Sign in to the network</title></head></html>";
+        let server = Server::start(move |_, _| Does::Text(status, "text/html", page.to_owned())).await;
+        let gateway = server.gateway(8_000);
+        for passed in [RelayEndpoint::Embeddings, RelayEndpoint::Completions] {
+            let reply = gateway.relay_request(passed, chat(r#"{"model":"m","input":"a"}"#)).await;
+            assert_eq!((reply.status, status), (StatusCode::BAD_GATEWAY, status));
+            assert_eq!(header(&reply, "content-type"), "application/json");
+            let said = body_json(reply).await["error"]["message"].as_str().unwrap().to_owned();
+            assert!(said.contains(server.url.trim_end_matches("/v1")) && !said.contains('<'), "{said}");
+            assert!(status == 200 || said.contains(&status.to_string()), "{said}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_server_without_the_path_is_named() {
     let upstream = UpstreamOptions::new("claude", Kind::Anthropic, "http://127.0.0.1:9/v1");
     let reply = gateway(waiting(vec![upstream]))

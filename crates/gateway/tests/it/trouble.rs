@@ -267,9 +267,18 @@ async fn a_page_for_people_becomes_an_error_of_the_dialect() {
                 assert!(message.contains(&format!("answered with status {status}")), "{message}");
                 assert!(message.contains(said) && !message.contains("does not fit"), "{message}");
                 assert!(status != 404 || error["code"] == "unknown_url", "{error}");
+                let is_proxys = status >= 500 && said == page;
+                assert_eq!(message.contains("but of a proxy in front of it"), is_proxys, "{message}");
             }
         }
     }
+    // A proxy that wants a login is not the client's own.
+    let server = Server::start(move |_, _| Does::Text(407, "text/html", page.to_owned())).await;
+    let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
+    assert_eq!(reply.status, StatusCode::BAD_GATEWAY);
+    let message = error(&body(reply).await)["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("answered with status 407; it is the answer of a proxy"), "{message}");
+    assert!(message.contains(server.url.trim_end_matches("/v1")), "the address is named: {message}");
     // A longer one may have been too long, whatever our figures say, and nothing is said that is not so.
     let server = Server::start(|_, _| UpstreamAnswer::Text(400, "text/plain", String::new())).await;
     let reply = server.gateway(32_000).answer(chat(request(&[user(words(3_000, 1))], false))).await;

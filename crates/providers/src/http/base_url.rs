@@ -108,7 +108,17 @@ pub fn warn_of_base_url(hint: &str) {
     static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if WARNED.lock().unwrap_or_else(PoisonError::into_inner).insert(hint.to_owned()) {
         tracing::warn!("{hint}");
+        UNREAD_HINTS.lock().unwrap_or_else(PoisonError::into_inner).push(hint.to_owned());
     }
+}
+
+/// The hints that [`take_base_url_hints`] has not returned yet. Each is logged once, so there are few.
+static UNREAD_HINTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Returns the hints about base URLs that were logged since the last call, oldest first. A program whose screen shows no
+/// log shows them itself.
+pub fn take_base_url_hints() -> Vec<String> {
+    std::mem::take(&mut *UNREAD_HINTS.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Returns the hint for a base URL with the path of an operation at its end.

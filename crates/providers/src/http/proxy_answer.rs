@@ -46,16 +46,16 @@ impl RefusalOrigin {
         variables: &NetworkVariables,
         mut error: ProviderError,
     ) -> ProviderError {
-        if let Some(hint) = self.hint(url, variables, &error) {
+        let body = error.body.as_deref().unwrap_or_default();
+        if let Some(hint) = error.status.and_then(|status| self.hint(url, variables, status, body)) {
             error.message = format!("{}; {hint}", error.message);
         }
         error
     }
 
-    fn hint(&self, url: &Url, variables: &NetworkVariables, error: &ProviderError) -> Option<String> {
-        let body = error.body.as_deref().unwrap_or_default();
+    fn hint(&self, url: &Url, variables: &NetworkVariables, status: u16, body: &str) -> Option<String> {
         let proxy = variables.proxy_in_words(url);
-        match error.status? {
+        match status {
             PROXY_AUTHENTICATION_REQUIRED => Some(match proxy {
                 Some(proxy) => format!("{proxy} {}", variables.proxy_login(url)),
                 None => "it is the answer of a proxy, but no variable sets one for this server: `base_url` may be \
@@ -88,6 +88,28 @@ impl RefusalOrigin {
             "{title} is no answer of a model server, but of a proxy in front of it{server}: is the server running?"
         )
     }
+}
+
+/// Returns who answered in a model server's place, and what to do; `None` for an answer that may be the server's own.
+///
+/// `url` is the address of the request, and `body` the answer to it.
+///
+/// ```
+/// use longhaul_providers::http::{NetworkVariables, proxy_answer_hint};
+///
+/// let url = "http://box.example/v1".parse().unwrap();
+/// let page = "<html><head><title>502 Bad Gateway</title></head></html>";
+/// let hint = proxy_answer_hint(&url, &NetworkVariables::default(), 502, &Default::default(), page);
+/// assert!(hint.unwrap().contains("a proxy in front of it"));
+/// ```
+pub fn proxy_answer_hint(
+    url: &Url,
+    variables: &NetworkVariables,
+    status: u16,
+    headers: &HeaderMap,
+    body: &str,
+) -> Option<String> {
+    RefusalOrigin::of(headers).hint(url, variables, status, body)
 }
 
 fn wants_tls(body: &str) -> bool {

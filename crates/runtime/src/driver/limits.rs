@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_core::refusal::RefusedPartKind;
+use longhaul_core::refusal::{PartRefusal, PictureSizeLimits, RefusedPartKind};
 use longhaul_core::run::RunLoopInput;
 use longhaul_providers::{FeatureSupport, LimitSource, Limits};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
@@ -17,6 +17,7 @@ use crate::agent::Agent;
 use crate::api_events::ApiEvent;
 use crate::calibration::MissingAbility;
 use crate::clock::now_ms;
+use crate::picture::PictureLimits;
 
 /// The time for which a report of the limits stays valid.
 const FRESH: Duration = Duration::from_secs(5);
@@ -121,7 +122,7 @@ pub(super) fn learn_tool_support(context: &mut DriverContext, input: &RunLoopInp
     context.publish(ApiEvent::passing("llm:error", context.session_id(), payload));
 }
 
-/// Learns the maximum number of pictures from an error: the next request has no more.
+/// Learns the maximum number or size of pictures from an error: the next request keeps within it.
 pub(super) fn learn_media_limits(context: &DriverContext, mut input: RunLoopInput) -> RunLoopInput {
     let RunLoopInput::ModelFailed { failure, .. } = &mut input else { return input };
     let Some(refusal) = failure.refusal.as_deref_mut() else { return input };
@@ -130,21 +131,11 @@ pub(super) fn learn_media_limits(context: &DriverContext, mut input: RunLoopInpu
         return input;
     }
     let most = if refusal.takes_none { Some(0) } else { refusal.most };
-    let Some(most) = most else { return input };
-    let agent = &context.agent;
-    let model = agent.provider.origin();
-    let known = agent.calibrations.most_images(&model, now_ms());
-    if known.is_some_and(|known| known <= most) {
-        // The known limit is no higher than the refused one: something else is wrong with the picture.
-        return input;
-    }
-    agent.calibrations.learn_most_images(&model, most, now_ms());
+    let (agent, model) = (&context.agent, context.agent.provider.origin());
+    let learned = most.and_then(|most| learn_image_count(agent, most));
+    let Some(text) = learned.or_else(|| learn_picture_size(agent, refusal.size)) else { return input };
     // The loop then repeats the request and leaves no part out: the next request keeps within the limit.
     refusal.is_remedied = true;
-    let text = match most {
-        0 => format!("the model `{}` does not see pictures and goes on without them", model.model),
-        _ => format!("the model `{}` takes at most {most} pictures in one request", model.model),
-    };
     tracing::warn!("{text} ({})", failure.message);
     let payload = json!({
         "errors": [format!("{text} ({})", failure.message)],
@@ -152,6 +143,91 @@ pub(super) fn learn_media_limits(context: &DriverContext, mut input: RunLoopInpu
     });
     context.publish(ApiEvent::passing("llm:unsupported-input", context.session_id(), payload));
     input
+}
+
+/// Learns the maximum number of pictures in a request. Returns the news for a person; `None` if the known limit is no
+/// higher, so that something else is wrong with the picture.
+fn learn_image_count(agent: &Agent, most: u32) -> Option<String> {
+    let model = agent.provider.origin();
+    let known = agent.calibrations.most_images(&model, now_ms());
+    if known.is_some_and(|known| known <= most) {
+        return None;
+    }
+    agent.calibrations.learn_most_images(&model, most, now_ms());
+    Some(match most {
+        0 => format!("the model `{}` does not see pictures and goes on without them", model.model),
+        _ => format!("the model `{}` takes at most {most} pictures in one request", model.model),
+    })
+}
+
+/// Learns the maximum size of a picture. Returns the news for a person; `None` if pictures were within the limit already,
+/// so that something else is wrong with them.
+fn learn_picture_size(agent: &Agent, stated: PictureSizeLimits) -> Option<String> {
+    let model = agent.provider.origin();
+    // The error may state the lower limit of requests with many pictures. It is kept for all requests, because the
+    // servers that have such a limit scale larger pictures down anyway.
+    let known =
+        PictureLimits::of_wire(&model.api, 1).within(agent.calibrations.picture_size(&model, now_ms()));
+    if known.within(stated) == known {
+        return None;
+    }
+    agent.calibrations.learn_picture_size(&model, stated, now_ms());
+    let limits = [
+        stated.max_side.map(|side| format!("{side} pixels a side")),
+        stated.max_pixels.map(|pixels| format!("{pixels} pixels in all")),
+        stated.max_bytes.map(|bytes| format!("{bytes} bytes")),
+    ];
+    let limits: Vec<String> = limits.into_iter().flatten().collect();
+    Some(format!(
+        "the model `{}` takes pictures of at most {}; larger ones are scaled down",
+        model.model,
+        limits.join(" and ")
+    ))
+}
+
+/// Learns of a parameter that the model's server refuses: the step and every later request are made without it.
+pub(super) fn learn_refused_parameter(context: &DriverContext, mut input: RunLoopInput) -> RunLoopInput {
+    let RunLoopInput::ModelFailed { failure, .. } = &mut input else { return input };
+    let Some(name) = failure.refused_parameter.clone() else { return input };
+    let (agent, model) = (&context.agent, context.agent.provider.origin());
+    let known = agent.calibrations.refused_parameters(&model, now_ms());
+    // The request was sent without the parameter, so the error is about something else.
+    if known.contains(&name) || !can_go_without(&model.api, &name) {
+        return input;
+    }
+    agent.calibrations.learn_refused_parameter(&model, &name, now_ms());
+    // The loop then repeats the request and leaves nothing of the conversation out.
+    failure.refusal = Some(Box::new(PartRefusal { is_remedied: true, ..PartRefusal::default() }));
+    let text = format!(
+        "the server of `{}` refuses the parameter `{name}`, and requests go on without it ({}). `body: {{ {name}: null }}` \
+         in the model's settings leaves it out from the start",
+        model.model, failure.message
+    );
+    tracing::warn!("{text}");
+    let payload = json!({ "error": text, "code": failure.code, "recoverable": true });
+    context.publish(ApiEvent::passing("llm:error", context.session_id(), payload));
+    input
+}
+
+/// Returns whether a request without the parameter is valid: Anthropic requires an output limit.
+fn can_go_without(api: &str, name: &str) -> bool {
+    (api, name) != ("anthropic-messages", "max_tokens")
+}
+
+/// Returns the fields that remove the parameters which the agent's model refuses from a request.
+pub(super) fn fields_without_refused(agent: &Agent, max_output_tokens: u64) -> Map<String, Value> {
+    let model = agent.provider.origin();
+    let refused = agent.calibrations.refused_parameters(&model, now_ms());
+    let mut fields: Map<String, Value> = refused.iter().map(|name| (name.clone(), Value::Null)).collect();
+    // OpenAI has renamed the output limit. Servers of its wire take one name or the other.
+    let names = ["max_tokens", "max_completion_tokens"];
+    for (name, other) in [(names[0], names[1]), (names[1], names[0])] {
+        if model.api == "openai-chat" && fields.contains_key(name) && !fields.contains_key(other) {
+            fields.insert(other.to_owned(), max_output_tokens.into());
+            break;
+        }
+    }
+    fields
 }
 
 /// Adopts reported limits. A limit missing in the report keeps the earlier value.

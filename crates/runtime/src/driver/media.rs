@@ -8,6 +8,7 @@ use longhaul_core::error::ErrorCode;
 use longhaul_core::event::EventBody;
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::{MediaPart, Message, ModelOrigin, Part, ToolResult};
+use longhaul_core::refusal::PictureSizeLimits;
 use longhaul_providers::{Limits, ModelRequest, ProviderError};
 use longhaul_store::BlobStore;
 use serde_json::json;
@@ -18,7 +19,7 @@ use crate::agent::Agent;
 use crate::api_events::ApiEvent;
 use crate::clock::now_ms;
 use crate::picture::{FittedPicture, PictureFitError, PictureLimits, fit};
-use crate::text_encoding::DecodedText;
+use crate::text_encoding::{DecodedText, TextDamage, decode_windows_1252};
 
 /// Types of pictures whose content is checked.
 const KNOWN_PICTURES: [&str; 6] =
@@ -34,6 +35,8 @@ pub(super) struct MediaCapabilities {
     files: bool,
     /// The most pictures of one request, if an error has stated a limit.
     most_images: Option<u32>,
+    /// The limits on one picture that errors have stated.
+    size: PictureSizeLimits,
     /// The wire that the pictures go over.
     api: String,
 }
@@ -108,7 +111,8 @@ impl MediaCapabilities {
         let Limits { images, files, .. } = &agent.limits;
         let api = agent.provider.origin().api;
         let most_images = agent.calibrations.most_images(&agent.provider.origin(), now_ms());
-        Self { images: images.may() && most_images != Some(0), files: files.may(), most_images, api }
+        let size = agent.calibrations.picture_size(&agent.provider.origin(), now_ms());
+        Self { images: images.may() && most_images != Some(0), files: files.may(), most_images, size, api }
     }
 
     /// Returns the words for a picture or a file that the model does not take.
@@ -170,7 +174,7 @@ pub(super) async fn fill(
     }
     // Anthropic takes smaller pictures where a request has more than 20, so the count decides the limits.
     let count = all_parts(messages).filter(|part| is_picture(part)).count();
-    let limits = PictureLimits::of_wire(&takes.api, count);
+    let limits = PictureLimits::of_wire(&takes.api, count).within(takes.size);
     for part in all_parts(messages) {
         if let Some(words) = in_words(part, takes, blobs).await? {
             *part = Part::text(words);
@@ -323,16 +327,24 @@ async fn in_words(
     }
 }
 
-/// Returns the words for a file that is declared as text. A few bad bytes are replaced and counted; content with more
-/// of them is no text.
+/// Returns the words for a file that is declared as text, in UTF-8, UTF-16 or Windows-1252. A few bad bytes are replaced
+/// and counted; content with more of them is no text.
 fn text_in_words(file: &MediaPart, bytes: &[u8]) -> String {
     let decoded = DecodedText::new(bytes);
     match decoded.damage {
         None => shown(file, &decoded.text, ""),
-        Some(damage) if decoded.is_binary() => {
-            not_shown(file, "a file", &format!("it is no text: it has {damage}"))
-        }
-        Some(damage) => shown(file, &decoded.text, &format!("[replaced by U+FFFD: {damage}]\n")),
+        Some(damage) => match decode_windows_1252(bytes) {
+            Some(text) => shown(file, &text, "[read as Windows-1252: it is no UTF-8]\n"),
+            None => damaged_in_words(file, &decoded, damage),
+        },
+    }
+}
+
+/// Returns the words for a file of text with bytes that are no characters.
+fn damaged_in_words(file: &MediaPart, decoded: &DecodedText, damage: TextDamage) -> String {
+    match decoded.is_binary() {
+        true => not_shown(file, "a file", &format!("it is no text: it has {damage}")),
+        false => shown(file, &decoded.text, &format!("[replaced by U+FFFD: {damage}]\n")),
     }
 }
 

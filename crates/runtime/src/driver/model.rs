@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::DriverContext;
 use super::count::CountBackoff;
+use super::limits::fields_without_refused;
 use super::media::{self, MediaCapabilities};
 use super::stream_pause::PausePointDetector;
 use super::{SharedSessionState, failure};
@@ -94,18 +95,24 @@ impl ModelCalls {
         } else {
             (String::new(), Vec::new(), asked.messages)
         };
+        // Only the session's own model has that prefix in its cache, so another summary model gets no such request.
+        let other = context.agent.rules.summariser.as_ref().filter(|_| !in_context);
+        // Another model may take what the session's own model refuses.
+        let fields = match other {
+            None => fields_without_refused(&context.agent, asked.max_output_tokens),
+            Some(_) => serde_json::Map::new(),
+        };
         let request = ModelRequest {
             system,
             messages,
             tools,
+            fields,
             max_output_tokens: Some(asked.max_output_tokens),
             cache_key: Some(cache_key(context)),
             // Only a request that goes on with the conversation is read from the cache again.
             long_pauses: in_context && has_long_pauses(context),
             ..ModelRequest::default()
         };
-        // Only the session's own model has that prefix in its cache, so another summary model gets no such request.
-        let other = context.agent.rules.summariser.as_ref().filter(|_| !in_context);
         let provider = Arc::clone(other.map_or(&context.agent.provider, |other| &other.0));
         tracing::debug!(
             task,
@@ -166,6 +173,7 @@ pub(super) fn next_request(context: &DriverContext, may_call: bool, max_output_t
         max_output_tokens: Some(max_output_tokens),
         cache_key: Some(cache_key(context)),
         long_pauses: has_long_pauses(context),
+        fields: fields_without_refused(&context.agent, max_output_tokens),
         ..ModelRequest::default()
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn fit(content: &[u8], limits: PictureLimits) -> Result<FittedPicture
     let size = super::size(content)?;
     let (width, height) =
         size.ok_or_else(|| PictureFitError::Damaged("its size cannot be read".to_owned()))?;
-    if width.max(height) > limits.max_side || content.len() as u64 > limits.max_bytes {
+    if !limits.admits((width, height), content.len()) {
         return Err(PictureFitError::Incompressible);
     }
     Ok(FittedPicture { media_type, rewritten: None })
@@ -28,7 +28,7 @@ pub(super) fn fit(content: &[u8], limits: PictureLimits) -> Result<FittedPicture
 mod tests {
     use super::*;
 
-    const LIMITS: PictureLimits = PictureLimits { max_side: 100, max_bytes: 64 };
+    const LIMITS: PictureLimits = PictureLimits { max_side: 100, max_pixels: 10_000, max_bytes: 64 };
 
     fn gif(width: u16, height: u16) -> Vec<u8> {
         [b"GIF89a", &width.to_le_bytes()[..], &height.to_le_bytes(), &[0, 0, 0], b";"].concat()

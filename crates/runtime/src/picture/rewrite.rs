@@ -39,8 +39,8 @@ pub(super) fn fit(content: &[u8], limits: PictureLimits) -> Result<FittedPicture
         }
         Err(error) => return Err(PictureFitError::Damaged(error.to_string())),
     };
-    let (width, height) = size.unwrap_or((picture.width(), picture.height()));
-    let is_small = width.max(height) <= limits.max_side && content.len() as u64 <= limits.max_bytes;
+    let size = size.unwrap_or((picture.width(), picture.height()));
+    let is_small = limits.admits(size, content.len());
     // Few servers take BMP, so such a picture is always rewritten.
     if is_small && format != ImageFormat::Bmp {
         return Ok(FittedPicture { media_type, rewritten: None });
@@ -63,7 +63,7 @@ fn shrink(
     limits: PictureLimits,
 ) -> Result<FittedPicture, PictureFitError> {
     let longest = picture.width().max(picture.height());
-    let mut side = longest.min(limits.max_side);
+    let mut side = longest.min(limits.max_side).min(side_within(&picture, limits.max_pixels));
     for _ in 0..MAX_ATTEMPTS {
         let smaller =
             if side < longest { picture.resize(side, side, FilterType::Triangle) } else { picture.clone() };
@@ -79,6 +79,14 @@ fn shrink(
         side = (side * 7 / 10).max(1);
     }
     Err(PictureFitError::Incompressible)
+}
+
+/// Returns the longest side with which the picture, scaled in proportion, has at most `max_pixels` pixels.
+fn side_within(picture: &DynamicImage, max_pixels: u64) -> u32 {
+    let (width, height) = (f64::from(picture.width()), f64::from(picture.height()));
+    let scale = (max_pixels as f64 / (width * height)).sqrt();
+    // Both sides are rounded when the picture is scaled, so one pixel is left as a margin.
+    ((width.max(height) * scale) as u32).saturating_sub(1).max(1)
 }
 
 fn as_png(picture: &DynamicImage) -> Option<Bytes> {
@@ -111,7 +119,8 @@ fn as_jpeg(picture: &DynamicImage) -> Option<Bytes> {
 mod tests {
     use super::*;
 
-    const ROOMY: PictureLimits = PictureLimits { max_side: 8_000, max_bytes: 15_000_000 };
+    const ROOMY: PictureLimits =
+        PictureLimits { max_side: 8_000, max_pixels: u64::MAX, max_bytes: 15_000_000 };
 
     /// A picture that compresses badly.
     fn noise(width: u32, height: u32) -> DynamicImage {
@@ -163,6 +172,10 @@ mod tests {
         let fitted = fit(&content, narrow).unwrap();
         let smaller = image::load_from_memory(&fitted.rewritten.unwrap()).unwrap();
         assert_eq!((smaller.width(), smaller.height()), (200, 50));
+        let sparse = PictureLimits { max_pixels: 10_000, ..ROOMY };
+        let fitted = fit(&content, sparse).unwrap();
+        let smaller = image::load_from_memory(&fitted.rewritten.unwrap()).unwrap();
+        assert!((9_000..=10_000).contains(&(smaller.width() * smaller.height())), "{:?}", smaller.width());
         let light = PictureLimits { max_bytes: 10_000, ..ROOMY };
         let fitted = fit(&content, light).unwrap();
         assert!(fitted.rewritten.is_some_and(|bytes| bytes.len() <= 10_000));

@@ -119,6 +119,9 @@ async fn a_text_file_in_utf_16_or_with_a_few_bad_bytes_is_shown() {
     let world = world(listener(), |_| {}).await;
     let (shown, _) = world.read(world.file("a", "text/plain", b"\xff\xfeh\0\xe9\0").await).await;
     assert_eq!(shown, "\nFile \"a\" (text/plain):\n```\nhé\n```\n");
+    let (shown, _) = world.read(world.file("a", "text/plain", b"Gr\xfc\xdfe, it\x92s \x80 5\n").await).await;
+    assert!(shown.contains("Grüße, it’s € 5\n") && !shown.contains('\u{fffd}'), "{shown}");
+    assert!(shown.contains("[read as Windows-1252: it is no UTF-8]"), "{shown}");
     let (shown, _) = world.read(world.file("a", "text/plain", b"\xef\xbb\xbfcaf\xe9\n").await).await;
     let note = "[replaced by U+FFFD: 1 byte that is no UTF-8, at offset 6 (line 1, column 4)]";
     assert_eq!(shown, format!("\nFile \"a\" (text/plain):\n```\ncaf\u{fffd}\n```\n{note}\n"));

@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
+use base64::Engine as _;
 use longhaul::agent::Agent;
 use longhaul::agents::AgentRegistry;
 use longhaul::session::{Runtime, Session, SwitchOutcome};
@@ -171,6 +172,66 @@ async fn a_limit_on_the_number_of_pictures_is_learned() {
     assert!(world.last_request().contains("newer ones follow"));
 }
 
+/// The sides of the pictures of a request, in pixels: the width and height of a PNG stand in its first bytes.
+fn picture_sizes(request: &Value) -> Vec<(u32, u32)> {
+    let messages = request["messages"].as_array().unwrap();
+    let parts = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
+    let urls = parts.filter_map(|part| part["image_url"]["url"].as_str());
+    urls.map(|url| {
+        let data = base64::prelude::BASE64_STANDARD.decode(url.split_once(',').unwrap().1).unwrap();
+        let side = |at: usize| u32::from_be_bytes(data[at..at + 4].try_into().unwrap());
+        (side(16), side(20))
+    })
+    .collect()
+}
+
+/// A picture of a size, of one colour.
+fn png(width: u32, height: u32) -> Vec<u8> {
+    let mut content = std::io::Cursor::new(Vec::new());
+    image::DynamicImage::new_rgb8(width, height).write_to(&mut content, image::ImageFormat::Png).unwrap();
+    content.into_inner()
+}
+
+#[tokio::test]
+async fn a_limit_on_the_size_of_pictures_is_learned_and_the_refused_one_is_scaled() {
+    let refuses: Refuses = |request| {
+        let is_large = picture_sizes(request).iter().any(|(width, height)| width.max(height) > &300);
+        let words = "At least one of the image dimensions exceed max allowed size: 300 pixels";
+        is_large.then(|| (400, words.to_owned()))
+    };
+    let world = world(refuses, Vec::new()).await;
+    let blob = world.runtime.blobs().put(png(1_200, 600)).await.unwrap();
+    let large = Part::Image(MediaPart {
+        blob,
+        media_type: "image/png".to_owned(),
+        name: Some("wide".to_owned()),
+        width: Some(1_200),
+        height: Some(600),
+    });
+    let mut watch = world.session.watch();
+    assert_eq!(world.send(vec![Part::text("look"), large.clone()]).await, Some(RunEnd::Stop));
+    assert_eq!((world.requests(), world.omissions().await), (2, 0), "it is not left out");
+    let request = world.server.requests.lock().unwrap().last().unwrap().clone();
+    assert_eq!(picture_sizes(&request), [(300, 150)]);
+    let told = std::iter::from_fn(|| watch.try_recv().ok()).find(|told| told.name == "llm:unsupported-input");
+    assert!(told.unwrap().to_json().to_string().contains("at most 300 pixels a side"), "a person is told");
+
+    let other = world.runtime.create(None).await.unwrap();
+    other.send(vec![large]).await.unwrap();
+    assert_eq!(other.settled().await.unwrap().end, Some(RunEnd::Stop));
+    assert_eq!(world.requests(), 3, "the next session scales it before the first request");
+}
+
+#[tokio::test]
+async fn a_limit_that_every_picture_keeps_leaves_the_picture_out() {
+    let refuses: Refuses = |request| {
+        has_picture(request).then(|| (400, "image exceeds 5 MB maximum: 6 bytes > 5242880 bytes".to_owned()))
+    };
+    let world = world(refuses, Vec::new()).await;
+    assert_eq!(world.send(vec![Part::text("look"), world.picture("a").await]).await, Some(RunEnd::Stop));
+    assert_eq!((world.requests(), world.omissions().await), (3, 1), "scaling has not helped");
+}
+
 #[tokio::test]
 async fn the_picture_that_an_error_points_at_is_left_out() {
     let refuses: Refuses = |request| {
@@ -211,6 +272,44 @@ async fn an_error_that_says_nothing_costs_a_result_and_not_the_session() {
 }
 
 #[tokio::test]
+async fn a_parameter_that_the_server_refuses_by_name_is_left_out_and_remembered() {
+    let refuses: Refuses = |request| {
+        if request.get("stream_options").is_some() {
+            return Some((400, "Unrecognized request argument supplied: stream_options".to_owned()));
+        }
+        let words = "Unsupported parameter: 'max_tokens' is not supported with this model. Use \
+                     'max_completion_tokens' instead.";
+        request.get("max_tokens").map(|_| (400, words.to_owned()))
+    };
+    let world = world(refuses, Vec::new()).await;
+    let mut watch = world.session.watch();
+    assert_eq!(world.send(vec![Part::text("hello")]).await, Some(RunEnd::Stop));
+    assert_eq!((world.requests(), world.omissions().await), (3, 0));
+    let request = world.server.requests.lock().unwrap().last().unwrap().clone();
+    assert!(request["max_completion_tokens"].as_u64().is_some_and(|limit| limit > 0), "{request}");
+    let told: Vec<String> = std::iter::from_fn(|| watch.try_recv().ok())
+        .filter(|told| told.name == "llm:error")
+        .map(|told| told.to_json().to_string())
+        .collect();
+    for name in ["`stream_options`", "`max_tokens`"] {
+        assert_eq!(told.iter().filter(|text| text.contains(name)).count(), 1, "{name}: {told:?}");
+    }
+
+    let other = world.runtime.create(None).await.unwrap();
+    other.send(vec![Part::text("hello")]).await.unwrap();
+    assert_eq!(other.settled().await.unwrap().end, Some(RunEnd::Stop));
+    assert_eq!(world.requests(), 4, "the next session knows");
+}
+
+#[tokio::test]
+async fn a_parameter_that_is_refused_although_it_was_not_sent_ends_the_run() {
+    let refuses: Refuses = |_| Some((400, "Unsupported parameter: 'temperature'".to_owned()));
+    let world = world(refuses, Vec::new()).await;
+    assert_eq!(world.send(vec![Part::text("hello")]).await, Some(RunEnd::Error));
+    assert_eq!(world.requests(), 2, "it is believed once");
+}
+
+#[tokio::test]
 async fn a_damaged_picture_is_never_sent() {
     let refuses: Refuses = |request| has_picture(request).then(|| (400, "no pictures today".to_owned()));
     let call = json!({ "index": 0, "id": "c1", "type": "function",
@@ -246,14 +345,9 @@ fn write_poison(world: &World, name: &str) {
     std::fs::write(world.folder.path().join(name), format!("{around}POISON of {name}\n{around}")).unwrap();
 }
 
-/// A session that its server refuses for good: two outputs of two steps are bad, which the server notices later, and it
-/// names neither. Returns also a position at which the session was at rest before it read them.
-async fn stuck() -> (World, Seq) {
-    let refuses: Refuses = |request| {
-        let messages = request["messages"].to_string();
-        (messages.contains("POISON") && messages.contains("be strict"))
-            .then(|| (400, "Bad Request".to_owned()))
-    };
+/// Makes the model read two files with a bad line each, in two turns. Returns also a position at which the session was
+/// at rest before.
+async fn after_two_outputs(refuses: Refuses) -> (World, Seq) {
     let world = world(refuses, Vec::new()).await;
     assert_eq!(world.send(vec![Part::text("remember KIWI")]).await, Some(RunEnd::Stop));
     let before = world.runtime.log(world.session.id()).await.unwrap().len() as Seq;
@@ -262,6 +356,33 @@ async fn stuck() -> (World, Seq) {
         world.server.calls.lock().unwrap().push(read_call(name));
         assert_eq!(world.send(vec![Part::text(format!("read {name}"))]).await, Some(RunEnd::Stop));
     }
+    (world, before)
+}
+
+#[tokio::test]
+async fn two_outputs_that_become_unwelcome_later_cost_no_session() {
+    let refuses: Refuses = |request| {
+        let messages = request["messages"].to_string();
+        (messages.contains("POISON") && messages.contains("be strict"))
+            .then(|| (400, "Bad Request".to_owned()))
+    };
+    let (world, _) = after_two_outputs(refuses).await;
+    assert_eq!(world.send(vec![Part::text("be strict")]).await, Some(RunEnd::Stop));
+    assert_eq!(world.omissions().await, 1, "one undo would put back both");
+    let asked = world.requests();
+    assert_eq!(world.send(vec![Part::text("go on")]).await, Some(RunEnd::Stop));
+    assert_eq!(world.requests(), asked + 1, "nothing that was refused is sent again");
+    assert!(world.last_request().contains("KIWI") && !world.last_request().contains("POISON"));
+}
+
+/// A session that its server refuses for good: the user's own words are to blame, which no guess leaves out.
+async fn stuck() -> (World, Seq) {
+    let refuses: Refuses = |request| {
+        let messages = request["messages"].to_string();
+        (messages.contains("read one.txt") && messages.contains("be strict"))
+            .then(|| (400, "Bad Request".to_owned()))
+    };
+    let (world, before) = after_two_outputs(refuses).await;
     for words in ["be strict", "go on"] {
         assert_eq!(world.send(vec![Part::text(words)]).await, Some(RunEnd::Error), "{words}");
     }

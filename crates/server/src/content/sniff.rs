@@ -1,6 +1,6 @@
 //! The detection of a media type from the first bytes of content.
 
-use longhaul::text_encoding::DecodedText;
+use longhaul::text_encoding::{DecodedText, decode_windows_1252};
 
 /// The signatures of formats: offset, bytes, media type. The first matching row counts. Sources: the WHATWG's MIME
 /// Sniffing Standard, and each format's own specification.
@@ -42,6 +42,7 @@ const OF_TEXT: [&str; 2] = ["image/bmp", "audio/mpeg"];
 pub(crate) fn media_type(content: &[u8]) -> &'static str {
     // A zero byte is valid UTF-8, but no text file has one.
     let decoded = is_marked_utf16(content).then(|| DecodedText::new(content).strict().ok()).flatten();
+    let decoded = decoded.or_else(|| decode_windows_1252(content));
     let text = decoded.as_deref().or_else(|| std::str::from_utf8(content).ok());
     let text = text.filter(|text| !text.contains('\0'));
     let known = MARKS
@@ -108,6 +109,8 @@ mod tests {
             (b"\xff\xfe\0\xd8", "application/octet-stream"),
             (b"\0\x01\x02", "application/octet-stream"),
             (b"caf\xe9", "application/octet-stream"),
+            (b"the caf\xe9 is open\n", "text/plain"),
+            (b"\x01\x02 and some words \xe9", "application/octet-stream"),
         ] {
             assert_eq!(media_type(content), expected, "{content:?}");
         }

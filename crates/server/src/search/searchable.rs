@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use longhaul::text_encoding::DecodedText;
+use longhaul::text_encoding::{DecodedText, decode_windows_1252};
 use longhaul_core::event::{Event, EventBody};
 use longhaul_core::message::{BlobRef, MediaPart, Part, Role, ToolCall, ToolResult};
 use serde_json::Value;
@@ -64,9 +64,10 @@ impl<'a> SearchableMessage<'a> {
             match app.runtime().blobs().get_range(blob, 0..length).await {
                 Ok(content) => {
                     left.blob_bytes -= length;
-                    let decoded = Some(DecodedText::new(&content))
-                        .filter(|decoded| !decoded.is_binary())
-                        .map(|decoded| decoded.text);
+                    let decoded = decode_windows_1252(&content).or_else(|| {
+                        let decoded = Some(DecodedText::new(&content));
+                        decoded.filter(|decoded| !decoded.is_binary()).map(|decoded| decoded.text)
+                    });
                     // A piece of a file may end within a character, and an output may have bytes of any kind.
                     text.push_str(&decoded.unwrap_or_else(|| String::from_utf8_lossy(&content).into_owned()));
                     text.push('\n');

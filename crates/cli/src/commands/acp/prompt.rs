@@ -10,7 +10,7 @@ use agent_client_protocol::v1::schema::{
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use longhaul::session::Runtime;
-use longhaul::text_encoding::DecodedText;
+use longhaul::text_encoding::{DecodedText, decode_windows_1252};
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::{BlobRef, MediaPart, Part};
 use reqwest::Url;
@@ -167,8 +167,10 @@ pub(super) fn shown(part: &Part, contents: &Contents, root: &Path) -> Option<Con
         Part::File(media) => {
             // Bytes that are no text cannot be shown as text, so the name stands for the file.
             let bytes = contents.get(&media.blob.hash).filter(|_| media.is_text());
-            let decoded = bytes.map(|bytes| DecodedText::new(bytes));
-            let text = decoded.filter(|decoded| !decoded.is_binary()).map(|decoded| decoded.text);
+            let text = bytes.and_then(|bytes| {
+                let decoded = Some(DecodedText::new(bytes)).filter(|decoded| !decoded.is_binary());
+                decode_windows_1252(bytes).or(decoded.map(|decoded| decoded.text))
+            });
             Some(match text {
                 Some(text) => {
                     let name = media.name.as_deref().unwrap_or("file");

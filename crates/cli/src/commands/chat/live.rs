@@ -261,6 +261,9 @@ impl LineChat<'_, '_> {
                 SubscriptionItem::Missed(missed) => self.transcript.warning(&texts::missed(missed)),
             }
         }
+        for hint in super::unlogged_hints() {
+            self.transcript.warning(&hint);
+        }
         Ok(())
     }
 

@@ -289,6 +289,9 @@ impl ScreenChat<'_, '_> {
                 }
             }
         }
+        for hint in super::unlogged_hints() {
+            self.state.transcript.warning(&hint);
+        }
         Ok(())
     }
 

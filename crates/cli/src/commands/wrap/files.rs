@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use longhaul::text_encoding::{DecodedText, encode_like};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -40,7 +41,7 @@ struct ClientFileRecord {
 enum FileRestoration {
     AsItWas,
     /// The file was changed since. This is its content without the written settings.
-    Without(String),
+    Without(Vec<u8>),
 }
 
 impl ClientFileRecord {
@@ -50,9 +51,7 @@ impl ClientFileRecord {
             return Ok(FileRestoration::AsItWas);
         };
         let before = self.copy.as_deref().map(read).transpose()?.flatten();
-        let keys = self.keys.as_ref();
-        let without = keys.and_then(|keys| merge::without(&now, before.as_deref(), keys).ok());
-        without.map(FileRestoration::Without).ok_or_else(|| {
+        self.without_keys(&now, before.as_deref()).map(FileRestoration::Without).ok_or_else(|| {
             let before = match &self.copy {
                 Some(copy) => format!("as it was before: {}", copy.display()),
                 None => "before there was none".to_owned(),
@@ -63,6 +62,14 @@ impl ClientFileRecord {
             ))
         })
     }
+
+    /// Returns the file `now` without the written keys, in its encoding; `None` if they cannot be told from the rest.
+    fn without_keys(&self, now: &[u8], before: Option<&[u8]>) -> Option<Vec<u8>> {
+        let before = before.and_then(|before| DecodedText::new(before).strict().ok());
+        let text = DecodedText::new(now).strict().ok()?;
+        let without = merge::without(&text, before.as_deref(), self.keys.as_ref()?).ok()?;
+        Some(encode_like(now, &without))
+    }
 }
 
 /// A file that is to be written.
@@ -71,8 +78,8 @@ pub(super) struct FileChangePlan {
     pub(super) path: PathBuf,
     /// The settings, for people.
     pub(super) shown: String,
-    old: Option<String>,
-    new: String,
+    old: Option<Vec<u8>>,
+    new: Vec<u8>,
     keys: Option<Value>,
 }
 
@@ -90,13 +97,17 @@ impl ClientFileChanges {
         // The target of a link is written, so that the link itself stays.
         let path = fs::canonicalize(&file.path).unwrap_or_else(|_| file.path.clone());
         let old = read(&path)?;
-        let new = file.change.applied(old.as_deref().unwrap_or_default()).map_err(|why| {
+        let bytes = old.as_deref().unwrap_or_default();
+        let text = DecodedText::new(bytes).strict().map_err(|damage| format!("it has {damage}"));
+        let new = text.and_then(|text| file.change.applied(&text)).map_err(|why| {
             CommandError::new(format!(
                 "{} is left alone: {why}; add what is printed without --write yourself",
                 path.display()
             ))
         })?;
-        let is_same = old.as_deref() == Some(new.as_str());
+        // Editors on Windows write UTF-16 and byte order marks, and the client expects what it has written.
+        let new = encode_like(bytes, &new);
+        let is_same = old.as_deref() == Some(new.as_slice());
         let keys = match &file.change {
             SettingsFileChange::Json(keys) => Some(keys.clone()),
             _ => None,
@@ -155,13 +166,13 @@ impl ClientFileChanges {
     }
 
     fn written(&self) -> Outcome<Vec<ClientFileRecord>> {
-        let Some(text) = read(&self.record)? else { return Ok(Vec::new()) };
-        Ok(intact_records(&text, &self.record))
+        let Some(bytes) = read(&self.record)? else { return Ok(Vec::new()) };
+        Ok(intact_records(&DecodedText::new(&bytes).text, &self.record))
     }
 
     fn remember(&self, all: &[ClientFileRecord]) -> Outcome<()> {
         data::make_private(&self.folder)?;
-        put(&self.record, &serde_json::to_string_pretty(all)?)
+        put(&self.record, &serde_json::to_vec_pretty(all)?)
     }
 }
 
@@ -200,12 +211,12 @@ fn intact_record(entry: Value, path: &Path) -> Option<ClientFileRecord> {
 pub(super) fn write_own(place: &CliEnvironment, file: &ClientSettingsFile) -> Outcome<()> {
     data::make_private(&place.data_dir.join(FOLDER))?;
     let text = file.change.applied("").map_err(CommandError::new)?;
-    put(&file.path, &text)
+    put(&file.path, text.as_bytes())
 }
 
-fn read(path: &Path) -> Outcome<Option<String>> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
+fn read(path: &Path) -> Outcome<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(CommandError::new(format!("{} cannot be read: {error}", path.display()))),
     }
@@ -220,7 +231,7 @@ fn remove(path: &Path) -> Outcome<()> {
 }
 
 /// Writes a copy beside the file, under a free name.
-fn kept(path: &Path, old: &str) -> Outcome<PathBuf> {
+fn kept(path: &Path, old: &[u8]) -> Outcome<PathBuf> {
     let copy = (0..)
         .map(|number| copy_name(path, number))
         // An older copy is never overwritten: it may be the only one of the original.
@@ -246,15 +257,15 @@ fn mode_of(path: &Path) -> u32 {
 }
 
 /// Writes the file whole or not at all. A new file is readable for its owner only: it may hold a key.
-fn put(path: &Path, text: &str) -> Outcome<()> {
-    put_as(path, text, mode_of(path))
+fn put(path: &Path, bytes: &[u8]) -> Outcome<()> {
+    put_as(path, bytes, mode_of(path))
 }
 
-fn put_as(path: &Path, text: &str, mode: u32) -> Outcome<()> {
-    write_whole(path, text, mode).map_err(|error| cannot(path, &error))
+fn put_as(path: &Path, bytes: &[u8], mode: u32) -> Outcome<()> {
+    write_whole(path, bytes, mode).map_err(|error| cannot(path, &error))
 }
 
-fn write_whole(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
@@ -263,7 +274,7 @@ fn write_whole(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     draft.push(format!(".{}", std::process::id()));
     let draft = PathBuf::from(draft);
     let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&draft)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     // Flushed before the rename, or a power cut could leave an empty file under the final name.
     file.sync_all()?;
     fs::rename(&draft, path)
@@ -273,13 +284,65 @@ fn cannot(path: &Path, error: &io::Error) -> CommandError {
     CommandError::new(format!("{} cannot be written: {error}", path.display()))
 }
 
-fn hash(text: &str) -> String {
-    blake3::hash(text.as_bytes()).to_hex().to_string()
+fn hash(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    /// Returns whether a file has a byte order mark of UTF-8, and whether it is UTF-16.
+    fn encoding(bytes: &[u8]) -> (bool, bool) {
+        (bytes.starts_with(b"\xef\xbb\xbf"), bytes.starts_with(b"\xff\xfe"))
+    }
+
+    #[test]
+    fn a_settings_file_keeps_its_encoding_and_an_undo_restores_its_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = CliEnvironment { data_dir: folder.path().join("data"), ..CliEnvironment::default() };
+        let path = folder.path().join("settings.json");
+        let text = r#"{"theme":"café"}"#;
+        let utf16: Vec<u8> = "\u{feff}"
+            .chars()
+            .chain(text.chars())
+            .collect::<String>()
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        for before in [[b"\xef\xbb\xbf", text.as_bytes()].concat(), utf16, text.as_bytes().to_vec()] {
+            fs::write(&path, &before).unwrap();
+            let files = ClientFileChanges::of(&place, "some");
+            let change = SettingsFileChange::Json(json!({ "url": "http://x" }));
+            let file = ClientSettingsFile { path: path.clone(), change };
+            files.write(&files.plan(&file).unwrap().unwrap()).unwrap();
+            let written = fs::read(&path).unwrap();
+            assert_eq!(encoding(&written), encoding(&before));
+            let value: Value = serde_json::from_str(&DecodedText::new(&written).strict().unwrap()).unwrap();
+            assert_eq!(value, json!({ "theme": "café", "url": "http://x" }));
+            assert!(files.plan(&file).unwrap().is_none(), "a second time nothing changes");
+
+            // The client changes the file, so the undo takes out the written keys only.
+            let changed = DecodedText::new(&written).text.replace("café", "thé");
+            fs::write(&path, encode_like(&before, &changed)).unwrap();
+            files.undo().unwrap();
+            let undone = fs::read(&path).unwrap();
+            assert_eq!(encoding(&undone), encoding(&before));
+            let value: Value = serde_json::from_str(&DecodedText::new(&undone).text).unwrap();
+            assert_eq!(value, json!({ "theme": "thé" }));
+
+            fs::write(&path, &before).unwrap();
+            files.write(&files.plan(&file).unwrap().unwrap()).unwrap();
+            files.undo().unwrap();
+            assert_eq!(fs::read(&path).unwrap(), before, "an unchanged file comes back byte for byte");
+        }
+        fs::write(&path, b"{\"theme\":\"caf\xe9\"}").unwrap();
+        let change = SettingsFileChange::Json(json!({ "url": "http://x" }));
+        let refused = ClientFileChanges::of(&place, "some").plan(&ClientSettingsFile { path, change });
+        assert!(refused.unwrap_err().message().contains("is left alone: it has 1 byte that is no UTF-8"));
+    }
 
     #[test]
     fn a_damaged_record_costs_only_itself() {

@@ -142,6 +142,89 @@ fn a_guess_that_helps_stays() {
     assert!(omissions(&stage)[0].1);
 }
 
+/// A session after a step with two results that its server refuses without a name, one as long as the other is there.
+fn with_two_bad_results(change: impl FnOnce(&mut RunSettings)) -> Stage {
+    let mut stage = Stage::new(change);
+    stage.send("go");
+    let calls = running(&stage.answer(vec![call("read"), call("read")]));
+    stage.end_tool(&calls[0], "awful");
+    stage.end_tool(&calls[1], "awful too");
+    stage
+}
+
+/// Refuses requests without a name until the view has nothing awful. Returns the number of refusals.
+fn refuse_until_harmless(stage: &mut Stage) -> usize {
+    let mut refusals = 0;
+    while shown(stage).contains("awful") || shown(stage).contains("<bad") {
+        let effects = stage.fail(refused(PartRefusal::default()));
+        refusals += 1;
+        assert!(calls_model(&effects), "the session ended after {refusals} refusals: {}", shown(stage));
+    }
+    refusals
+}
+
+#[test]
+fn two_bad_results_of_one_step_are_left_out_together() {
+    let mut stage = with_two_bad_results(|settings| drop(settings.tools.remove("mcp__x__y")));
+    assert_eq!(refuse_until_harmless(&mut stage), 2, "the newest result alone, then both");
+    assert_eq!(ended(&stage.answer(vec![Part::text("I cannot read them.")])), Some(RunEnd::Stop));
+    stage.send("and now?");
+    assert!(!shown(&stage).contains("awful"), "nothing that was refused comes back: {}", shown(&stage));
+    stage.fail(refused(PartRefusal::default()));
+    assert!(!shown(&stage).contains("awful"), "not after another refusal either: {}", shown(&stage));
+
+    let (id, is_active) = omissions(&stage).into_iter().rfind(|(_, active)| *active).unwrap();
+    assert!(is_active && stage.run.history().check_undo(&id.as_str().into()).is_ok());
+    stage.feed(RunLoopInput::Record(vec![EventBody::ViewRestored { edit_id: id.as_str().into() }]));
+    assert!(shown(&stage).contains("awful|awful too"), "one undo puts both back: {}", shown(&stage));
+}
+
+#[test]
+fn tools_of_other_programs_come_back_before_both_results_go() {
+    let mut stage = with_two_bad_results(|_| ());
+    assert_eq!(refuse_until_harmless(&mut stage), 3);
+    assert!(!stage.run.history().omits_tool("mcp__x__y"), "the schema was not to blame");
+}
+
+#[test]
+fn a_bad_picture_and_a_bad_result_of_one_step_are_left_out_together() {
+    let mut stage = Stage::new(|_| ());
+    say(&mut stage, vec![Part::text("look"), picture("good")]);
+    let calls = running(&stage.answer(vec![call("read"), call("read")]));
+    for (call, part) in calls.iter().zip([picture("bad"), Part::text("awful")]) {
+        let result = closing_result(call, ToolStatus::Completed, "");
+        stage.feed(RunLoopInput::ToolEnded(ToolResult { content: vec![part], ..result }));
+    }
+    assert_eq!(refuse_until_harmless(&mut stage), 3, "{}", shown(&stage));
+    assert!(shown(&stage).contains("<good>"), "an answer followed it: {}", shown(&stage));
+    assert_eq!(ended(&stage.answer(vec![Part::text("ok")])), Some(RunEnd::Stop));
+}
+
+#[test]
+fn bad_results_of_earlier_steps_go_at_last() {
+    let mut stage = Stage::new(|settings| drop(settings.tools.remove("mcp__x__y")));
+    for output in ["awful", "awful too"] {
+        stage.send("go");
+        let calls = running(&stage.answer(vec![call("read")]));
+        stage.end_tool(&calls[0], output);
+        stage.answer(vec![Part::text("read")]);
+    }
+    stage.send("the server has become strict");
+    assert_eq!(refuse_until_harmless(&mut stage), 2);
+    assert_eq!(ended(&stage.answer(vec![Part::text("ok")])), Some(RunEnd::Stop));
+}
+
+#[test]
+fn combined_guesses_end_with_the_tries_of_the_step() {
+    let mut stage = with_two_bad_results(|_| ());
+    let before = shown(&stage);
+    for _ in 0..3 {
+        assert!(calls_model(&stage.fail(refused(PartRefusal::default()))));
+    }
+    assert_eq!(ended(&stage.fail(refused(PartRefusal::default()))), Some(RunEnd::Error));
+    assert_eq!(shown(&stage), before, "nothing is left out in vain");
+}
+
 #[test]
 fn an_error_without_suspects_ends_the_run() {
     let mut stage = Stage::new(|settings| drop(settings.tools.remove("mcp__x__y")));
@@ -240,7 +323,7 @@ fn a_compaction_frees_a_session_whose_newest_results_are_refused() {
     let calls = running(&stage.answer(vec![call("read"), call("read")]));
     stage.end_tool(&calls[0], "awful");
     stage.end_tool(&calls[1], "awful too");
-    // Each of the two is refused as long as the other one is there, so no guess helps.
+    // The server refuses every repetition, so even the guess that leaves out both is taken back.
     while stage.run.history().last_end().is_none() {
         stage.fail(refused(PartRefusal::default()));
     }
