@@ -37,6 +37,7 @@ pub mod request_pauses;
 pub(crate) mod retention;
 pub mod retention_report;
 pub mod run;
+pub mod shortening;
 pub mod stop_flag;
 pub mod strategy;
 pub(crate) mod text_table;

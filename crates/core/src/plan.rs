@@ -298,8 +298,42 @@ pub fn plan_in_background(
     ahead_from(history, fixed_tokens, budget, policy, u64::MAX)
 }
 
+/// The minimum share of the window for an early background summary, in percent.
+const EARLY_PERCENT: u64 = 65;
+
+/// The minimum share of the threshold, in percent, for an early background summary with little savings.
+const URGENT_PERCENT: u64 = 85;
+
+/// The minimum savings of an early background summary, as a fraction of the usable window (one in so many).
+const MIN_SAVED_SHARE: u64 = 2;
+
+/// Returns whether a request of `bound` tokens fills the window far enough for an early background summary.
+pub fn is_near_early_summary(bound: u64, budget: &Budget) -> bool {
+    bound >= budget.window / 100 * EARLY_PERCENT
+}
+
+/// Returns the draft of an early background summary; `None` if the summary is not worth a call yet.
+///
+/// A gateway does not know when a client's next request comes, nor how much it adds. So its summaries begin earlier
+/// than those of [`plan_in_background`], where they save enough.
+pub fn plan_early_in_background(
+    history: &History,
+    fixed_tokens: u64,
+    budget: &Budget,
+    policy: &CompactionPolicy,
+) -> Option<Box<SummaryDraft>> {
+    let bound = meter::read(history, fixed_tokens).bound();
+    if !is_near_early_summary(bound, budget) {
+        return None;
+    }
+    let draft = ahead_from(history, fixed_tokens, budget, policy, budget.window / 100 * EARLY_PERCENT)?;
+    // An early summary saves little, and the view is full again after a few steps.
+    let is_urgent = bound >= line(history, fixed_tokens, budget, policy).tokens / 100 * URGENT_PERCENT;
+    (is_urgent || draft.savings_tokens() >= budget.usable / MIN_SAVED_SHARE).then_some(draft)
+}
+
 /// Returns the draft of a background summary, also far from the threshold once the request has `from` tokens.
-pub fn ahead_from(
+fn ahead_from(
     history: &History,
     fixed_tokens: impl Into<PlannedPrefixTokens>,
     budget: &Budget,

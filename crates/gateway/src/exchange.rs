@@ -1,10 +1,14 @@
 //! One client request from arrival to answer: parsing, the choice of an upstream, compaction, and the way back.
 
 use std::sync::{Arc, OnceLock};
+use std::thread::available_parallelism;
 use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::Semaphore;
+use tokio::task::block_in_place;
 use tracing::Instrument;
 
 use crate::gateway::{
@@ -29,19 +33,16 @@ mod context_management;
 mod conversation;
 mod deferred_tools;
 mod driver;
-mod fallback_summary;
 mod flow;
 mod gateway_tools;
 mod in_context;
 mod item_reader;
 mod journal;
-mod json_support;
 mod late_reading;
 mod log;
 mod memo_lookup;
 mod omitted;
 mod outbound_writer;
-mod parse_cache;
 mod pre_compact;
 mod prepare;
 mod previous_response;
@@ -52,9 +53,7 @@ mod request_budget;
 mod request_log;
 mod request_pauses;
 mod send;
-mod single_flight;
 mod summary;
-mod summary_starts;
 mod summary_writers;
 mod targeted_request;
 mod translate;
@@ -63,26 +62,21 @@ mod upstream_errors;
 mod upstream_response;
 mod usage_totals;
 mod view_editor;
-mod work_limiter;
 
-use background_summary::GatewayTasks;
-use cache::ConversationCache;
+use background_summary::{GatewayTasks, SummaryStarts};
+use cache::{ConversationCache, ParseCache};
 use context_management::ContextManagement;
 use deferred_tools::DeferralCache;
 use driver::ExchangeDriver;
-use json_support::JsonSupport;
 use late_reading::LateReading;
-use parse_cache::ParseCache;
+use memo_lookup::SingleFlight;
 use pre_compact::HookOutputCache;
 use prepare::RequestFitter;
 use recall::HiddenToolCalls;
 pub(crate) use replicas::LoadGuard;
 use request_pauses::RequestPausesByConversation;
-use single_flight::SingleFlight;
-use summary_starts::SummaryStarts;
-use summary_writers::WriterRecords;
+use summary_writers::{JsonSupport, WriterRecords};
 use targeted_request::TargetedRequest;
-use work_limiter::WorkLimiter;
 
 /// The state shared by all exchanges.
 pub(crate) struct GatewayState {
@@ -111,6 +105,41 @@ pub(crate) struct GatewayState {
     pub(crate) setup_override: OnceLock<SetupOverride>,
     /// The newest answers of the PreCompact hook.
     hook_answers: HookOutputCache,
+}
+
+/// The largest request for a parse on the async thread, in bytes. Finding the fields takes at most a
+/// millisecond.
+const READ_BYTES: usize = 2 << 20;
+
+/// The largest amount of new content for the async thread, in bytes. The work takes a few milliseconds at most.
+const NEW_BYTES: usize = 256 << 10;
+
+/// A limiter for the CPU work on large requests, one at a time for each core. Small requests need not wait.
+pub(crate) struct WorkLimiter {
+    seats: Semaphore,
+}
+
+impl WorkLimiter {
+    pub(crate) fn new() -> Self {
+        Self { seats: Semaphore::new(available_parallelism().map_or(1, usize::from)) }
+    }
+
+    /// Runs the parse of a request with this many bytes.
+    pub(crate) async fn read<T>(&self, bytes: usize, read: impl FnOnce() -> T) -> T {
+        if bytes <= READ_BYTES { read() } else { self.work(bytes, read).await }
+    }
+
+    /// Runs work on this many new bytes. Meanwhile the other tasks of this thread move to another thread; a
+    /// single-threaded runtime has to wait.
+    pub(crate) async fn work<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
+        let has_others = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
+        if bytes <= NEW_BYTES || !has_others {
+            return work();
+        }
+        // The semaphore is never closed, so acquiring cannot fail.
+        let _seat = self.seats.acquire().await;
+        block_in_place(work)
+    }
 }
 
 /// Returns the current compaction setup for a configured one.

@@ -8,6 +8,7 @@ use crate::history::{SUMMARY_FAILURES, ViewItem};
 use crate::ids::EditId;
 use crate::message::{ModelAnswer, Role};
 use crate::plan::{self, Plan, SummaryDraft};
+use crate::shortening::BackgroundConditions;
 use crate::usage::Usage;
 
 /// A compaction in preparation.
@@ -92,8 +93,14 @@ impl BackgroundSummary {
         if self.candidate.as_ref().is_some_and(is_void) {
             self.drop_candidate(out);
         }
-        let rests = state.session.history.summaries_rest();
-        if self.candidate.is_some() || state.stop.is_some() || state.session.is_time_up() || rests {
+        let conditions = BackgroundConditions {
+            has_summary: self.candidate.is_some(),
+            // The candidate itself replaces the extract that stands in for it.
+            has_extract: false,
+            writer_rests: state.session.history.summaries_rest(),
+            is_forbidden: state.stop.is_some() || state.session.is_time_up(),
+        };
+        if !conditions.allow_start() {
             return;
         }
         let settings = &state.session.settings;

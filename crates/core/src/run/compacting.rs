@@ -10,6 +10,7 @@ use crate::error::ErrorCode;
 use crate::event::{ErrorInfo, EventBody, ViewEdit};
 use crate::message::ModelAnswer;
 use crate::plan::{self, CompactionPolicy, ContextOverflow, Plan, PlanTrigger, SummaryDraft};
+use crate::shortening::{self, SummaryWriting};
 
 /// The compactions of a session: their plans, hooks and summaries.
 #[derive(Clone, Debug, Default)]
@@ -181,26 +182,23 @@ impl Compactor {
             reason: draft.reason(),
             trigger_tokens: draft.trigger_tokens(),
         }));
-        self.ask_on(state, draft, occasion, out);
+        let writing = Box::new(SummaryWriting::new(*draft, state.session.budget()));
+        self.ask_on(state, writing, occasion, out);
     }
 
     /// Sends the request for the next piece of the summary, or continues if no piece is left.
     fn ask_on(
         &mut self,
         state: &mut LoopState,
-        mut draft: Box<SummaryDraft>,
+        mut writing: Box<SummaryWriting>,
         occasion: PlanTrigger,
         out: &mut Vec<RunEffect>,
     ) {
-        let budget = state.session.budget();
-        let shown = state.session.history.view();
-        // A paused answer is no part of the summary, so the request ends in front of it.
-        let end = shown.len() - usize::from(state.session.history.is_paused());
-        let Some(request) = draft.request(&shown[..end], &budget) else {
-            return self.finish_summary(state, draft, &occasion, out);
+        let Some(request) = writing.next_request(&state.session.history) else {
+            return self.finish_summary(state, Box::new(writing.into_draft()), &occasion, out);
         };
         let task = state.new_task();
-        state.phase = RunPhase::Summarising { task, draft, occasion };
+        state.phase = RunPhase::Summarising { task, writing, occasion };
         out.push(RunEffect::Summarise { task, ahead: false, request });
         let after_ms = state.session.settings.policy.summary_timeout_ms;
         out.push(RunEffect::StartTimer { timer: RunTimer::Summary, after_ms });
@@ -217,8 +215,8 @@ impl Compactor {
         if self.background.has_task(task) {
             return self.background.summarised_ahead(state, answer, out);
         }
-        let (mut draft, occasion) = match std::mem::replace(&mut state.phase, RunPhase::Storing) {
-            RunPhase::Summarising { task: asked, draft, occasion } if asked == task => (draft, occasion),
+        let (mut writing, occasion) = match std::mem::replace(&mut state.phase, RunPhase::Storing) {
+            RunPhase::Summarising { task: asked, writing, occasion } if asked == task => (writing, occasion),
             // A late answer to a summary that was given up changes nothing.
             other => {
                 state.phase = other;
@@ -230,18 +228,21 @@ impl Compactor {
             return state.boundary_or_idle(out);
         }
         let problem = match answer {
-            Ok(answer) => match draft.take(answer) {
-                Ok(()) => return self.ask_on(state, draft, occasion, out),
+            Ok(answer) => match writing.draft_mut().take(answer) {
+                Ok(()) => return self.ask_on(state, writing, occasion, out),
                 Err(rejected) => ErrorInfo { code: ErrorCode::ThirdParty, message: rejected.to_string() },
             },
             Err(failure) => {
                 if let Some(usage) = failure.usage {
-                    draft.spend(usage);
+                    writing.draft_mut().spend(usage);
+                }
+                if writing.restart_smaller(failure.code, failure.limit_tokens).is_some() {
+                    return self.ask_on(state, writing, occasion, out);
                 }
                 ErrorInfo { code: failure.code, message: failure.message }
             }
         };
-        self.commit_extract(state, &draft, &occasion, Some(problem), out);
+        self.commit_extract(state, writing.draft(), &occasion, Some(problem), out);
     }
 
     /// Gives up a summary that takes too long.
@@ -260,14 +261,11 @@ impl Compactor {
         occasion: &PlanTrigger,
         out: &mut Vec<RunEffect>,
     ) {
-        let checked = draft.finish(&state.session.history).map_err(|rejected| rejected.to_string());
-        let strategy = &state.session.settings.policy.strategy;
-        let checked =
-            checked.and_then(|edit| strategy.validate(&state.session.history, &edit).map(|()| edit));
-        match checked {
+        let strategy = &*state.session.settings.policy.strategy;
+        match shortening::finish_summary(&draft, &state.session.history, strategy) {
             Ok(edit) => self.commit(state, edit, occasion, out),
-            Err(message) => {
-                let problem = ErrorInfo { code: ErrorCode::ThirdParty, message };
+            Err(problem) => {
+                let problem = ErrorInfo { code: ErrorCode::ThirdParty, message: problem.to_string() };
                 self.commit_extract(state, &draft, occasion, Some(problem), out);
             }
         }

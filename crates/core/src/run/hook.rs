@@ -6,10 +6,11 @@ use super::session::SessionState;
 use super::{CompactionOutcome, RunEffect, RunTimer};
 use crate::budget::Budget;
 use crate::error::ErrorCode;
-use crate::event::{EditKind, EditReason, EventBody, ViewEdit};
+use crate::event::{EditReason, EventBody, ViewEdit};
 use crate::history::History;
 use crate::ids::LogHandle;
 use crate::plan::{self, Plan, PlanTrigger, SummaryDraft};
+use crate::shortening::{self, CancelledCompaction, PlanKind};
 
 /// The input of a PreCompact hook. All sizes are in tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,11 +154,7 @@ impl Compactor {
         occasion: &PlanTrigger,
         out: &mut Vec<RunEffect>,
     ) -> Option<Plan> {
-        let is_compaction = match &plan {
-            Plan::Edit(edit) => edit.kind == EditKind::Compaction,
-            Plan::Summarise(_) => true,
-            Plan::Fits | Plan::DoesNotFit(_) => false,
-        };
+        let is_compaction = PlanKind::of(&plan).is_compaction();
         // The hook was already asked about a background summary when its draft was made.
         let asked = matches!(&plan, Plan::Edit(edit) if self.background.became(edit));
         let Some(deadline_ms) = state.session.settings.pre_compact_ms.filter(|_| is_compaction && !asked)
@@ -253,15 +250,13 @@ impl Compactor {
         said: String,
         out: &mut Vec<RunEffect>,
     ) {
-        if let PlanTrigger::Requested { .. } = occasion {
-            let refused = CompactionOutcome::Refused(said);
-            out.push(RunEffect::CompactionDone(refused));
-            return state.idle(out);
-        }
-        let fits = match occasion {
-            // The room that is kept for the answer may be used: the answer is shorter then, and the hook is obeyed.
-            PlanTrigger::Routine | PlanTrigger::Pause => state.session.fits_the_window(),
-            PlanTrigger::Overflow | PlanTrigger::Requested { .. } => false,
+        let fits = match shortening::after_cancellation(occasion, || state.session.fits_the_window()) {
+            CancelledCompaction::Refuse => {
+                out.push(RunEffect::CompactionDone(CompactionOutcome::Refused(said)));
+                return state.idle(out);
+            }
+            CancelledCompaction::Leave => true,
+            CancelledCompaction::DropMessages => false,
         };
         let failed = EventBody::CompactionFailed {
             strategy: state.session.settings.policy.strategy.name().to_owned(),

@@ -8,7 +8,8 @@ use super::{AppendId, RunEffect, RunTimer, ServerWait, pausing};
 use crate::event::{ErrorInfo, EventBody, RunEnd, StepKind, StepStart, ViewEdit};
 use crate::ids::{CallId, EditId, Millis, Seq, StepId};
 use crate::message::ModelStopReason;
-use crate::plan::{Plan, PlanTrigger, SummaryDraft};
+use crate::plan::{Plan, PlanTrigger};
+use crate::shortening::SummaryWriting;
 
 /// The state of the loop, without the compactions.
 #[derive(Clone, Debug)]
@@ -61,7 +62,7 @@ pub(super) enum RunPhase {
     },
     Summarising {
         task: u64,
-        draft: Box<SummaryDraft>,
+        writing: Box<SummaryWriting>,
         occasion: PlanTrigger,
     },
     Tools(StepToolCalls),

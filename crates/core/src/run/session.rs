@@ -8,6 +8,7 @@ use crate::history::History;
 use crate::ids::Seq;
 use crate::meter::{self, MeterReading};
 use crate::plan::{self, Plan, PlanTrigger};
+use crate::shortening;
 use crate::strategy::TriggerThreshold;
 
 /// The settings and the history of a session.
@@ -37,8 +38,8 @@ impl SessionState {
 
     /// Returns whether the next step may wait for a summary.
     pub(super) fn may_wait(&self, occasion: &PlanTrigger) -> bool {
-        let waits = self.settings.policy.strategy.waits() && !self.history.summaries_rest();
-        waits || matches!(occasion, PlanTrigger::Requested { .. })
+        let waits = self.settings.policy.strategy.waits();
+        shortening::may_wait_for_summary(waits, self.history.summaries_rest(), occasion)
     }
 
     /// Returns whether the known window is larger than one that a refusal named, and this run has made no step yet. A

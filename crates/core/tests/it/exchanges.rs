@@ -13,6 +13,8 @@ use longhaul_core::exchange::{
 
 use crate::rng::Rng;
 
+mod filling;
+
 const EXCHANGES: u64 = 20_000;
 
 /// More effects than any exchange needs.

@@ -1,6 +1,10 @@
 //! Summaries written between the requests of a conversation, so that no request waits. Such a summary replaces
 //! an extract or is written ahead of need. The writing begins after the request with the decision.
+//!
+//! `core::shortening::BackgroundSummaryState` decides. This file performs its effects: one half of them in the request,
+//! the other in a task.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,17 +12,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use longhaul_core::history::SummaryWriterRecord;
 use longhaul_core::meter::MeterReading;
 use longhaul_core::plan::{self, Plan, PlanTrigger, SummaryDraft};
-use tokio::sync::oneshot;
+use longhaul_core::run::PreCompactOutput;
+use longhaul_core::shortening::{
+    BackgroundConditions, BackgroundSummaryEffect, BackgroundSummaryInput, BackgroundSummaryState,
+    FittedViewFacts, MissingSummaryCause, SummaryPurpose, SummaryStart,
+};
+use tokio::sync::{OwnedMutexGuard, oneshot};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
 use super::conversation::{ConversationState, GatewayConversation};
-use super::fallback_summary::MissingSummaryCause;
 use super::log::ConversationLog;
 use super::prepare::RequestFitter;
 use super::replicas::LoadGuard;
 use super::request_budget::RequestBudget;
-use super::summary::{self, SummaryFailure};
+use super::summary;
 use super::targeted_request::TargetedRequest;
 use super::usage_totals::UsageTotals;
 use super::view_editor::ViewEditor;
@@ -27,14 +35,31 @@ use longhaul_wire::edit::GatewayError;
 /// The maximum number of concurrent tasks.
 const MOST_TASKS: usize = 64;
 
-/// The minimum share of the window for a summary ahead of need, in percent.
-const AHEAD_PERCENT: u64 = 65;
+/// The maximum number of remembered beginnings.
+const MAX_BEGINNINGS: usize = 4_096;
 
-/// The minimum share of the trigger, in percent, for a summary ahead of need with little savings.
-const URGENT_PERCENT: u64 = 85;
+/// The newest summary begun ahead of need, by the beginning of its conversation.
+#[derive(Default)]
+pub(crate) struct SummaryStarts(Mutex<BTreeMap<[u8; 32], SummaryStart>>);
 
-/// The minimum savings of a summary ahead of need, as a fraction of the usable window (one in so many).
-const LEAST_SAVED_SHARE: u64 = 2;
+impl SummaryStarts {
+    /// Records a start for conversations with that beginning. Returns `false` if an earlier start makes it useless.
+    pub(super) fn begin(&self, head: [u8; 32], start: SummaryStart) -> bool {
+        let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if begun.get(&head).is_some_and(|newest| newest.precludes(start)) {
+            return false;
+        }
+        if begun.len() >= MAX_BEGINNINGS {
+            begun.retain(|_, newest| newest.is_recent(start.at));
+        }
+        if begun.len() >= MAX_BEGINNINGS {
+            // A forgotten start costs one more summary.
+            begun.clear();
+        }
+        begun.insert(head, start);
+        true
+    }
+}
 
 /// The gateway's background tasks. All end with the gateway.
 #[derive(Default)]
@@ -76,184 +101,240 @@ impl GatewayTasks {
     }
 }
 
-/// The state of a conversation's background summary.
+/// A conversation's background summary: the state of its decisions, and the outcome until a request collects it.
 #[derive(Default)]
-pub(super) enum BackgroundSummary {
-    #[default]
-    None,
-    Running,
-    Over(FinishedSummary),
+pub(super) struct BackgroundSummary {
+    state: BackgroundSummaryState,
+    finished: Option<FinishedSummary>,
 }
 
 /// The outcome of a background summary.
-pub(super) struct FinishedSummary {
+struct FinishedSummary {
     /// The cost, not reported by any request yet.
     totals: Arc<UsageTotals>,
-    /// The reason of the finished edit, or the cause of the failure.
-    pub(super) outcome: Result<String, MissingSummaryCause>,
+    /// The reason of the finished edit; `None` after a failure.
+    why: Option<String>,
     /// The time of the end, in seconds since 1970.
-    pub(super) at: u64,
-    /// Set if the summary was begun ahead of need.
-    is_ahead: bool,
+    at: u64,
 }
 
 /// The task of writing a summary.
 struct SummaryAssignment {
+    purpose: SummaryPurpose,
     /// The log at the time when the summary was found due.
     standing: ConversationLog,
     /// The log without the replaced extracts.
     whole: ConversationLog,
     draft: SummaryDraft,
-    /// The fixed tokens of the request after which the summary is written ahead of need; `None` if the summary replaces
-    /// an extract.
-    ahead_of: Option<u64>,
+    /// The fixed tokens of the request after which the summary is written.
+    fixed: u64,
 }
 
-/// The right to write a conversation's summary. The right ends with the task in any case.
-struct SummaryPermit(Arc<GatewayConversation>);
+/// The right to work on a conversation's background summary. The right ends with its holder in any case.
+struct SummaryPermit {
+    conversation: Arc<GatewayConversation>,
+    is_open: bool,
+}
 
 impl Drop for SummaryPermit {
     fn drop(&mut self) {
-        let mut trial = self.0.trial();
-        // A task that was cut off or gave up would leave "running" behind, and no other could ever begin.
-        if matches!(*trial, BackgroundSummary::Running) {
-            *trial = BackgroundSummary::None;
+        // A request or task that was cut off would leave its stage behind, and no other summary could ever begin.
+        if self.is_open {
+            self.conversation.background_summary().state.handle(BackgroundSummaryInput::CutOff);
         }
     }
 }
 
 impl SummaryPermit {
-    /// Claims the right; `None` if a task has the right.
-    fn of(conversation: &Arc<GatewayConversation>) -> Option<Self> {
-        let mut trial = conversation.trial();
-        // An outcome that no request has taken yet must not be overwritten.
-        let is_free = matches!(*trial, BackgroundSummary::None);
-        is_free.then(|| {
-            *trial = BackgroundSummary::Running;
-            Self(Arc::clone(conversation))
-        })
+    /// Returns the right with the first effects; `None` if a fitted request starts nothing.
+    fn begin(
+        conversation: &Arc<GatewayConversation>,
+        facts: FittedViewFacts,
+    ) -> Option<(Self, Vec<BackgroundSummaryEffect>)> {
+        let input = BackgroundSummaryInput::RequestFitted(facts);
+        let effects = conversation.background_summary().state.handle(input);
+        let permit = || Self { conversation: Arc::clone(conversation), is_open: true };
+        (!effects.is_empty()).then(|| (permit(), effects))
+    }
+
+    fn handle(&mut self, input: BackgroundSummaryInput) -> Vec<BackgroundSummaryEffect> {
+        let mut summary = self.conversation.background_summary();
+        let effects = summary.state.handle(input);
+        // Another request may work on the next summary as soon as this one is over.
+        self.is_open = summary.state.is_working();
+        effects
+    }
+
+    /// Leaves the outcome to the next request of the conversation.
+    fn finish(&mut self, finished: FinishedSummary) {
+        self.conversation.background_summary().finished = Some(finished);
+        self.handle(BackgroundSummaryInput::Stored);
     }
 }
 
 impl RequestFitter {
-    /// Takes the outcome of a background summary, and adds the cost to the request.
-    pub(super) fn take_tried(&self, state: &mut ConversationState) -> Option<FinishedSummary> {
-        let mut trial = self.editor.memo.conversation.as_ref()?.trial();
-        let BackgroundSummary::Over(tried) = &mut *trial else { return None };
-        let cost = tried.totals.cost();
-        tracing::info!(
-            is_ahead = tried.is_ahead,
-            is_written = tried.outcome.is_ok(),
-            calls = cost.calls,
-            input_tokens = cost.input_tokens,
-            output_tokens = cost.output_tokens,
-            "a summary was written since the last request, which pays for it now"
-        );
-        // No request waited for the summary, so its cost goes to the next one that asks.
-        self.editor.totals.absorb(&tried.totals);
-        if let Err(cause) = tried.outcome {
-            // The failure is noted at the extracts, so that they are not due again at once.
-            state.log.pending().for_each(|stopgap| *stopgap = stopgap.failed(cause, tried.at));
-        }
-        let tried = match std::mem::take(&mut *trial) {
-            BackgroundSummary::Over(tried) => tried,
-            BackgroundSummary::None | BackgroundSummary::Running => return None,
-        };
-        if tried.is_ahead && !state.log.is_pending() {
-            // The summary is applied when the view is full.
-            state.pending_summary_reason = tried.outcome.ok();
+    /// Collects the outcome of a background summary, and adds the cost to the request. Returns the reason of a summary
+    /// for a waiting extract.
+    pub(super) fn collect_summary(&self, state: &mut ConversationState) -> Option<String> {
+        let mut summary = self.editor.memo.conversation.as_ref()?.background_summary();
+        let input = BackgroundSummaryInput::RequestCame { has_extract: state.log.is_pending() };
+        let effects = summary.state.handle(input);
+        if effects.is_empty() {
             return None;
         }
-        Some(tried)
+        let FinishedSummary { totals, why, at } = summary.finished.take()?;
+        let mut for_extract = None;
+        for effect in effects {
+            match effect {
+                BackgroundSummaryEffect::ChargeRequest => {
+                    let cost = totals.cost();
+                    tracing::info!(
+                        is_written = why.is_some(),
+                        calls = cost.calls,
+                        input_tokens = cost.input_tokens,
+                        output_tokens = cost.output_tokens,
+                        "a summary was written since the last request, which pays for it now"
+                    );
+                    self.editor.totals.absorb(&totals);
+                }
+                BackgroundSummaryEffect::NoteFailure(cause) => {
+                    state.log.pending().for_each(|stopgap| *stopgap = stopgap.failed(cause, at));
+                }
+                BackgroundSummaryEffect::KeepForFullView => state.pending_summary_reason = why.clone(),
+                BackgroundSummaryEffect::OfferForExtract => for_extract = why.clone(),
+                _ => {}
+            }
+        }
+        for_extract
     }
 
-    /// Adopts the summary for an extract if another request has one. Otherwise the summary is written after
-    /// this request, because the view fits and nobody needs to wait. `tried` is the outcome of the last
-    /// background summary.
+    /// Starts a background summary if one is due after this request, because the view fits and nobody needs to wait.
     ///
     /// # Errors
     /// [`GatewayError`] if the items cannot be read.
-    pub(super) async fn try_beside(
+    pub(super) async fn start_summary(
         &self,
         state: &mut ConversationState,
         fixed: u64,
-        tried: Option<&FinishedSummary>,
+        now: &MeterReading,
+        (is_edited, has_collected_summary): (bool, bool),
     ) -> Result<(), GatewayError> {
         let Some(conversation) = &self.editor.memo.conversation else { return Ok(()) };
-        let Some(permit) = SummaryPermit::of(conversation) else { return Ok(()) };
-        // Another request, or another process, may have written the summary meanwhile.
-        self.editor.remember(state, fixed).await?;
-        if !self.editor.is_due(&state.log, &PlanTrigger::Routine) {
-            return Ok(());
-        }
-        if tried.is_some_and(|tried| tried.outcome.is_ok()) {
-            // The summary was written but did not improve the view, so writing the same one again would be a waste.
-            self.editor.put_off(state, MissingSummaryCause::Rejected).await;
-            return Ok(());
-        }
-        match self.request.work(|| self.editor.budget.without_stopgaps(&state.log, fixed)).await {
-            Some((whole, mut draft)) => {
-                if let Some(answer) = self.editor.memo.hook_answer() {
-                    answer.apply(&mut draft, &whole.history, &self.editor.budget.summary_budget());
+        let facts = FittedViewFacts {
+            is_edited,
+            waits: self.editor.waits_for_summary(&PlanTrigger::Routine),
+            is_extract_due: self.editor.is_due(&state.log),
+            has_collected_summary,
+            may_start_ahead: self.may_start_ahead(state, fixed, now),
+        };
+        let Some((mut permit, effects)) = SummaryPermit::begin(conversation, facts) else { return Ok(()) };
+        let mut effects = VecDeque::from(effects);
+        let mut assignment = None;
+        while let Some(effect) = effects.pop_front() {
+            let input = match effect {
+                BackgroundSummaryEffect::AdoptStoredEdits => {
+                    self.editor.remember(state, fixed).await?;
+                    let is_extract_due = self.editor.is_due(&state.log);
+                    BackgroundSummaryInput::StoredEditsAdopted { is_extract_due }
                 }
-                let standing = state.log.clone();
-                self.begin_trial(permit, SummaryAssignment { standing, whole, draft, ahead_of: None });
-            }
-            None => self.editor.put_off(state, MissingSummaryCause::Away).await,
+                BackgroundSummaryEffect::PutOff(cause) => {
+                    self.editor.put_off(state, cause).await;
+                    continue;
+                }
+                BackgroundSummaryEffect::MakeDraft(purpose) => {
+                    assignment = self.draft_summary(purpose, state, fixed, now).await;
+                    BackgroundSummaryInput::Drafted(assignment.is_some())
+                }
+                BackgroundSummaryEffect::LookUpOthers(_) => {
+                    let is_settled = self.has_summary_elsewhere(state).await;
+                    BackgroundSummaryInput::OthersLookedUp { is_settled }
+                }
+                BackgroundSummaryEffect::StartTask(_) => {
+                    if let Some(assignment) = assignment {
+                        self.begin_task(permit, assignment);
+                    }
+                    return Ok(());
+                }
+                _ => continue,
+            };
+            effects.extend(permit.handle(input));
         }
         Ok(())
     }
 
-    /// Starts a summary ahead of need if the view is nearly full. Once for each edit of the view: after a failure the
-    /// summary is tried again when an extract has taken its place.
-    pub(super) async fn look_ahead(&self, state: &mut ConversationState, fixed: u64, now: &MeterReading) {
-        let edits = state.log.history.edits().len();
-        let bound = now.bound();
-        let is_near = bound >= self.editor.budget.window.tokens / 100 * AHEAD_PERCENT;
-        let waits = self.editor.waits_for_summary(&PlanTrigger::Routine);
-        let is_idle =
-            !state.log.is_pending() && state.pending_summary_reason.is_none() && !self.editor.writer_rests();
-        let is_cancelled = self.editor.is_cancelled_by_hook(state, fixed, &PlanTrigger::Routine);
-        if waits || !is_near || !is_idle || is_cancelled {
-            return;
-        }
-        let Some(permit) = self.editor.memo.conversation.as_ref().and_then(SummaryPermit::of) else { return };
-        let draft = self.request.work(|| self.editor.budget.draft_ahead(&state.log, fixed, now)).await;
-        let Some(draft) = draft else {
-            tracing::debug!(
-                tokens = bound,
-                window = self.editor.budget.window.tokens,
-                "a summary ahead of need would save too little yet"
-            );
-            return;
+    /// Returns whether a summary ahead of need may begin.
+    fn may_start_ahead(&self, state: &ConversationState, fixed: u64, now: &MeterReading) -> bool {
+        let conditions = || BackgroundConditions {
+            has_summary: state.pending_summary_reason.is_some(),
+            has_extract: state.log.is_pending(),
+            writer_rests: self.editor.writer_rests(),
+            is_forbidden: self.editor.is_cancelled_by_hook(state, fixed, &PlanTrigger::Routine),
         };
+        // Most requests are far from a full window, so the size is looked at first.
+        plan::is_near_early_summary(now.bound(), &self.editor.budget.summary_budget())
+            && conditions().allow_start()
+    }
+
+    /// Returns the task of a summary; `None` if there is nothing to summarise, or if it is not worth a call yet.
+    async fn draft_summary(
+        &self,
+        purpose: SummaryPurpose,
+        state: &ConversationState,
+        fixed: u64,
+        now: &MeterReading,
+    ) -> Option<SummaryAssignment> {
+        let budget = &self.editor.budget;
+        let (whole, draft) = match purpose {
+            SummaryPurpose::ReplaceExtract => {
+                let unedited = self.request.work(|| budget.without_stopgaps(&state.log, fixed)).await;
+                let (whole, mut draft) = unedited?;
+                if let Some(answer) = self.editor.memo.hook_answer() {
+                    answer.apply(&mut draft, &whole.history, &budget.summary_budget());
+                }
+                (whole, draft)
+            }
+            SummaryPurpose::AheadOfNeed => {
+                let early = || {
+                    let own = budget.summary_budget();
+                    plan::plan_early_in_background(&state.log.history, fixed, &own, &budget.policy)
+                };
+                let draft = self.request.work(early).await;
+                let (tokens, window) = (now.bound(), budget.window.tokens);
+                if draft.is_none() {
+                    tracing::debug!(tokens, window, "a summary ahead of need would save too little yet");
+                }
+                (state.log.clone(), *draft?)
+            }
+        };
+        Some(SummaryAssignment { purpose, standing: state.log.clone(), whole, draft, fixed })
+    }
+
+    /// Returns whether a summary ahead of need was written or begun elsewhere for the same view. Otherwise it is
+    /// recorded as begun.
+    async fn has_summary_elsewhere(&self, state: &ConversationState) -> bool {
+        let edits = state.log.history.edits().len();
         if self.editor.memo.has_summary_ahead(edits).await {
-            return;
+            return true;
         }
-        let now = (self.request.proxied.inner.parts.now)();
-        // Some clients change the end of their history each time, and each request would begin a summary of its
-        // own.
-        if !self.request.proxied.inner.begun.begin(self.editor.memo.beginning(), edits, now) {
-            return;
-        }
-        tracing::info!(
-            tokens = bound,
-            window = self.editor.budget.window.tokens,
-            saves = draft.savings_tokens(),
-            "a summary is begun ahead of need"
-        );
-        let (standing, whole) = (state.log.clone(), state.log.clone());
-        self.begin_trial(permit, SummaryAssignment { standing, whole, draft, ahead_of: Some(fixed) });
+        let inner = &self.request.proxied.inner;
+        let start = SummaryStart { edits, at: (inner.parts.now)() };
+        !inner.begun.begin(self.editor.memo.beginning(), start)
     }
 
     /// Begins a summary after the end of this request. One attempt begins at most one.
-    fn begin_trial(&self, permit: SummaryPermit, assignment: SummaryAssignment) {
+    fn begin_task(&self, permit: SummaryPermit, assignment: SummaryAssignment) {
         // Most local servers process one request at a time, so the client's request goes first. Dropping its attempt is
         // the signal.
         let (over, is_over) = oneshot::channel();
         if self.over.set(over).is_err() {
             return;
         }
+        tracing::info!(
+            purpose = ?assignment.purpose,
+            window = self.editor.budget.window.tokens,
+            saves = assignment.draft.savings_tokens(),
+            "a summary is begun after this request"
+        );
         // Its own totals, because the cost is reported by a later request.
         let editor = ViewEditor { totals: Arc::default(), ..self.editor.clone() };
         let writer = BackgroundWriter {
@@ -276,17 +357,6 @@ impl RequestFitter {
 }
 
 impl RequestBudget {
-    /// Returns the draft of a summary ahead of need; `None` if the summary is not worth a call yet. An early
-    /// summary saves little, and the view is full again after a few steps.
-    fn draft_ahead(&self, log: &ConversationLog, fixed: u64, now: &MeterReading) -> Option<SummaryDraft> {
-        let from = self.window.tokens / 100 * AHEAD_PERCENT;
-        let budget = self.summary_budget();
-        let draft = plan::ahead_from(&log.history, fixed, &budget, &self.policy, from)?;
-        let line = plan::line(&log.history, fixed, &budget, &self.policy).tokens;
-        let is_urgent = now.bound() >= line / 100 * URGENT_PERCENT;
-        (is_urgent || draft.savings_tokens() >= budget.usable / LEAST_SAVED_SHARE).then_some(*draft)
-    }
-
     /// Returns the log without the extracts, and the draft of the summary; `None` if there is nothing to summarise any
     /// more.
     pub(super) fn without_stopgaps(
@@ -314,75 +384,129 @@ struct BackgroundWriter {
 
 impl BackgroundWriter {
     /// Writes the summary and stores the result in the memo for a later request.
-    async fn write_in_background(&self, permit: SummaryPermit, assignment: SummaryAssignment) {
-        let SummaryAssignment { mut standing, mut whole, mut draft, ahead_of } = assignment;
-        let is_ahead = ahead_of.is_some();
+    async fn write_in_background(&self, mut permit: SummaryPermit, mut assignment: SummaryAssignment) {
         // One summary at a time is written for conversations with one beginning (decision 0035).
-        let turn = self.editor.memo.turn().await;
-        if !self.is_answered.load(Ordering::Relaxed) {
-            // The upstream has not answered this client, so a request for a summary would probably fail, too.
-            tracing::debug!("no summary is begun: the upstream has not answered the request before it");
-            return;
-        }
-        if !is_ahead && self.editor.memo.is_settled_elsewhere().await {
-            tracing::debug!("no summary is begun: another request has stored one, or has just failed");
-            return;
-        }
-        if let Some(fixed) = ahead_of {
-            let plan = Plan::Summarise(Box::new(draft.clone()));
-            // The hook is asked only for a summary that is written now.
-            let answer = self.editor.ask_pre_compact(&whole, &plan, fixed, &PlanTrigger::Routine).await;
-            if answer.as_ref().is_some_and(|answer| answer.cancel) {
-                self.editor.memo.keep_hook_answer(answer, false);
-                return;
-            }
-            if let Some(answer) = answer {
-                answer.apply(&mut draft, &whole.history, &self.editor.budget.summary_budget());
-            }
-        }
-        let written = summary::write(&self.editor, &whole, draft).await;
-        match &written {
-            Ok(_) => self.editor.note_writer(SummaryWriterRecord::record_summary),
-            // Only a rejected summary speaks against its writer. A failure to reach the writer does not.
-            Err(SummaryFailure { why, .. }) if why.cause == MissingSummaryCause::Rejected => {
-                self.editor.note_writer(SummaryWriterRecord::failed)
-            }
-            Err(_) => {}
-        }
-        let at = (self.request.proxied.inner.parts.now)();
-        let outcome = match written {
-            Ok(edit) => {
-                let why = match is_ahead {
-                    true => format!("{}; it was written ahead", edit.why),
-                    false => format!("{}; an extract stood in its place until now", edit.why),
-                };
-                let before = standing.portable().map(|(_, item)| item);
-                whole.commit(edit, None);
-                if is_ahead {
-                    self.editor.memo.keep_ahead(&whole).await;
-                } else {
-                    self.editor.memo.keep(&whole, before).await;
-                    // A request may hold the state while it waits for this turn. Keeping both would be a deadlock.
-                    drop(turn);
-                    // Requests did not wait, so an extract may have been committed meanwhile. It would be found first.
-                    let newest = permit.0.state.lock().await.log.portable().map(|(_, item)| item);
-                    if let Some(newest) = newest.filter(|newest| Some(*newest) > before) {
-                        self.editor.memo.keep_later(&whole, &permit.0, newest).await;
-                    }
+        let mut turn = Some(self.editor.memo.turn().await);
+        let is_answered = self.is_answered.load(Ordering::Relaxed);
+        let mut effects = VecDeque::from(permit.handle(BackgroundSummaryInput::TurnCame { is_answered }));
+        let (mut cancellation, mut finished) = (None, None);
+        while let Some(effect) = effects.pop_front() {
+            let input = match effect {
+                BackgroundSummaryEffect::LookUpOthers(_) => {
+                    let is_settled = self.editor.memo.is_settled_elsewhere().await;
+                    BackgroundSummaryInput::OthersLookedUp { is_settled }
                 }
-                Ok(why)
-            }
-            Err(SummaryFailure { why, .. }) => {
-                standing.pending().for_each(|stopgap| *stopgap = stopgap.failed(why.cause, at));
-                self.editor.memo.keep(&standing, None).await;
-                Err(why.cause)
+                BackgroundSummaryEffect::AskHook => {
+                    cancellation = self.ask_hook(&mut assignment).await;
+                    BackgroundSummaryInput::HookAnswered { is_cancelled: cancellation.is_some() }
+                }
+                BackgroundSummaryEffect::KeepCancellation => {
+                    self.editor.memo.keep_hook_answer(cancellation.take(), false);
+                    continue;
+                }
+                BackgroundSummaryEffect::Write => {
+                    let written = self.write(&mut assignment).await;
+                    let at = (self.request.proxied.inner.parts.now)();
+                    let (totals, why) = (Arc::clone(&self.editor.totals), written.as_ref().ok().cloned());
+                    finished = Some(FinishedSummary { totals, why, at });
+                    BackgroundSummaryInput::Written(written.map(|_| ()))
+                }
+                BackgroundSummaryEffect::RecordWriter { is_summary } => {
+                    self.editor.note_writer(match is_summary {
+                        true => SummaryWriterRecord::record_summary,
+                        false => SummaryWriterRecord::failed,
+                    });
+                    continue;
+                }
+                BackgroundSummaryEffect::Store(purpose) => {
+                    self.store(purpose, &assignment, &permit, &mut turn).await;
+                    continue;
+                }
+                BackgroundSummaryEffect::StoreFailure(cause) => {
+                    let at = finished.as_ref().map_or(0, |finished| finished.at);
+                    assignment.standing.pending().for_each(|stopgap| *stopgap = stopgap.failed(cause, at));
+                    self.editor.memo.keep(&assignment.standing, None).await;
+                    continue;
+                }
+                _ => continue,
+            };
+            effects.extend(permit.handle(input));
+        }
+        match finished {
+            Some(finished) => permit.finish(finished),
+            None => tracing::debug!(
+                is_answered,
+                purpose = ?assignment.purpose,
+                "no summary is written: the request had no answer, a hook forbids it, or another request has one"
+            ),
+        }
+    }
+
+    /// Asks the hook about a summary that is written now. Returns the answer if it cancels the summary.
+    async fn ask_hook(&self, assignment: &mut SummaryAssignment) -> Option<PreCompactOutput> {
+        let SummaryAssignment { whole, draft, fixed, .. } = assignment;
+        let plan = Plan::Summarise(Box::new(draft.clone()));
+        let answer = self.editor.ask_pre_compact(whole, &plan, *fixed, &PlanTrigger::Routine).await?;
+        if answer.cancel {
+            return Some(answer);
+        }
+        answer.apply(draft, &whole.history, &self.editor.budget.summary_budget());
+        None
+    }
+
+    /// Writes the summary into the log without extracts. Returns the reason of the edit.
+    async fn write(&self, assignment: &mut SummaryAssignment) -> Result<String, MissingSummaryCause> {
+        let SummaryAssignment { purpose, whole, draft, .. } = assignment;
+        let written = summary::write(&self.editor, whole, draft.clone()).await;
+        let edit = written.map_err(|failed| failed.why.cause)?;
+        let why = match purpose {
+            SummaryPurpose::AheadOfNeed => format!("{}; it was written ahead", edit.why),
+            SummaryPurpose::ReplaceExtract => {
+                format!("{}; an extract stood in its place until now", edit.why)
             }
         };
-        *permit.0.trial() = BackgroundSummary::Over(FinishedSummary {
-            totals: Arc::clone(&self.editor.totals),
-            outcome,
-            at,
-            is_ahead,
+        whole.commit(edit, None);
+        Ok(why)
+    }
+
+    /// Stores the summary for later requests of the conversation.
+    async fn store(
+        &self,
+        purpose: SummaryPurpose,
+        assignment: &SummaryAssignment,
+        permit: &SummaryPermit,
+        turn: &mut Option<OwnedMutexGuard<()>>,
+    ) {
+        let SummaryAssignment { standing, whole, .. } = assignment;
+        if purpose == SummaryPurpose::AheadOfNeed {
+            return self.editor.memo.keep_ahead(whole).await;
+        }
+        let before = standing.portable().map(|(_, item)| item);
+        self.editor.memo.keep(whole, before).await;
+        // A request may hold the state while it waits for this turn. Keeping both would be a deadlock.
+        drop(turn.take());
+        // Requests did not wait, so an extract may have been committed meanwhile. It would be found first.
+        let newest = permit.conversation.state.lock().await.log.portable().map(|(_, item)| item);
+        if let Some(newest) = newest.filter(|newest| Some(*newest) > before) {
+            self.editor.memo.keep_later(whole, &permit.conversation, newest).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forgotten_beginning_makes_room_for_others() {
+        let begun = SummaryStarts::default();
+        let first = SummaryStart { edits: 0, at: 1_000 };
+        assert!(begun.begin([7; 32], first) && !begun.begin([7; 32], first) && begun.begin([8; 32], first));
+        (0..10_000_u32).for_each(|at| {
+            let mut other = [0; 32];
+            other[..4].copy_from_slice(&at.to_le_bytes());
+            begun.begin(other, SummaryStart { edits: 0, at: 6 });
         });
+        assert!(begun.0.lock().unwrap().len() <= MAX_BEGINNINGS);
     }
 }

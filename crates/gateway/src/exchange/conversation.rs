@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::message::{ModelOrigin, Part};
+use longhaul_core::shortening::CompactionPace;
 use tokio::sync::OwnedMutexGuard;
 
 use super::background_summary::BackgroundSummary;
@@ -62,32 +63,6 @@ pub(super) struct ConversationState {
     pub(super) pending_summary_reason: Option<String>,
     /// The recent frequency of compactions.
     pub(super) pace: CompactionPace,
-}
-
-/// The frequency of compactions.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CompactionPace {
-    /// The number of items at the newest compaction.
-    items: usize,
-    /// The number of extracts since a summary was last wanted.
-    extracts: u32,
-}
-
-/// The smallest number of items (three steps of an agent) for which a summary saves more than it costs.
-const SHORT_LIVED_ITEMS: usize = 6;
-
-/// The number of successive extracts after which a summary is written anyway.
-const MOST_EXTRACTS: u32 = 3;
-
-impl CompactionPace {
-    /// Returns whether an extract made now, at this number of items, should be followed by a summary.
-    pub(super) fn is_worth_a_summary(&mut self, items: usize) -> bool {
-        // A view that fills up again within a few steps would replace the summary before it has paid off.
-        let is_short_lived = self.items > 0 && items < self.items + SHORT_LIVED_ITEMS;
-        let is_worth = !is_short_lived || self.extracts >= MOST_EXTRACTS;
-        *self = Self { items, extracts: if is_worth { 0 } else { self.extracts + 1 } };
-        is_worth
-    }
 }
 
 /// A log edited in the middle of an answer.
@@ -176,7 +151,7 @@ impl GatewayConversation {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn trial(&self) -> MutexGuard<'_, BackgroundSummary> {
+    pub(super) fn background_summary(&self) -> MutexGuard<'_, BackgroundSummary> {
         self.background_summary.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -327,17 +302,4 @@ pub(super) fn chain(names: &[ItemDigest]) -> Vec<ItemDigest> {
         chain.push(newest);
     }
     chain
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn where_each_request_needs_room_every_fourth_extract_gets_a_summary() {
-        let mut pace = CompactionPace::default();
-        let worth: Vec<bool> = (1..=10).map(|step| pace.is_worth_a_summary(20 + 2 * step)).collect();
-        assert_eq!(worth, [true, false, false, false, true, false, false, false, true, false]);
-        assert!(pace.is_worth_a_summary(60), "this one stands for a while");
-    }
 }

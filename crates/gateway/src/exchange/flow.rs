@@ -28,23 +28,19 @@ use longhaul_wire::{MAX_ARGUMENT_BYTES, MAX_TOOL_CALLS};
 mod body;
 mod continuation;
 mod late;
-mod notices;
 mod pause;
 mod reading;
-mod reconnect;
-mod restart;
-mod rounds;
+mod stream_end;
 
 pub(super) use body::{StreamBeginning, UpstreamBody};
-use continuation::ResumedStream;
+use continuation::{ResumedStream, StreamComment, has_said};
 pub(super) use late::delayed_stream;
-use notices::{StreamComment, has_said};
 use pause::OutputPauseDetector;
 use reading::{
     CharacterFilter, ParsedChunk, is_comment, is_unread_error, is_whole, parse_chunk, said_by, says_more,
     seen_in,
 };
-use rounds::AnswerStepBuffer;
+use stream_end::AnswerStepBuffer;
 
 /// The largest event of a stream, in bytes.
 const MAX_EVENT_BYTES: usize = 16 << 20;

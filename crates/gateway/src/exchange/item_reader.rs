@@ -12,7 +12,7 @@ use super::log::ConversationLog;
 use super::prepare::{NeutralConversation, said};
 use super::recall::RecallRounds;
 use super::targeted_request::TargetedRequest;
-use super::{fallback_summary, render_ops};
+use super::{memo_lookup, render_ops};
 
 /// A reader of the items of one request.
 pub(super) struct ItemReader<'a> {
@@ -114,7 +114,7 @@ impl ItemReader<'_> {
         let rest = pieces.split_off(last + 1);
         let mut log = self.new_state().log;
         let follows = log.feed(pieces).is_ok();
-        fallback_summary::from_memo(edits).into_iter().for_each(|(edit, stopgap)| log.commit(edit, stopgap));
+        memo_lookup::from_memo(edits).into_iter().for_each(|(edit, stopgap)| log.commit(edit, stopgap));
         Ok((follows && log.feed(rest).is_ok()).then_some(log))
     }
 

@@ -6,8 +6,8 @@ use longhaul_store::memo::{PrefixCacheKey, PrefixCacheScope};
 use serde::{Deserialize, Serialize};
 
 use super::conversation::{ConversationState, ItemDigest, chain};
-use super::fallback_summary::{self, DecidedEdit};
 use super::log::{ConversationLog, ReportedUsage, RequestSnapshot};
+use super::memo_lookup::{self, DecidedEdit};
 use super::memo_lookup::{ConversationMemo, MAX_KEYS};
 use super::prepare::OutboundRequest;
 use super::request_budget::RequestBudget;
@@ -261,7 +261,7 @@ impl JournalStore<'_> {
         // A read error is reported by the later lookup that needs the entry.
         let found = memo.find(&keys).await.ok().flatten();
         let (edits, places) = match found {
-            Some(found) => (fallback_summary::from_memo(found.edits), vec![chain.len() - 1 - found.index]),
+            Some(found) => (memo_lookup::from_memo(found.edits), vec![chain.len() - 1 - found.index]),
             // Without an edit, the journal is under one of the first two items.
             None => (Vec::new(), vec![1, 0]),
         };

@@ -14,9 +14,10 @@ use longhaul_core::meter;
 use longhaul_core::plan::quotes_system_messages;
 use longhaul_core::usage::Usage;
 
-use super::fallback_summary::{DecidedEdit, FallbackSummary};
 use super::journal::{self, JournalCount, JournalNote, JournalRefusal, JournalUsage};
+use super::memo_lookup::DecidedEdit;
 use super::recall;
+use longhaul_core::shortening::FallbackSummary;
 use longhaul_wire::edit::ItemSegment;
 
 /// A place in the request: an item's index, and the index of a segment in the item.

@@ -1,17 +1,20 @@
-//! The lookup of a request's conversation in cache and memo, and the storing of its edits for later requests.
+//! The lookup of a request's conversation in cache and memo, the storing of its edits for later requests, and the
+//! queue for summaries of conversations with one beginning.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use longhaul_core::event::ViewEdit;
+use longhaul_core::event::{EditKind, EditReason, ViewEdit};
+use longhaul_core::shortening::FallbackSummary;
 use longhaul_store::memo::{PrefixCacheHit, PrefixCacheKey, PrefixCacheScope};
 use tokio::sync::{MutexGuard, OwnedMutexGuard};
 
+use super::cache::{self, ConversationKey};
 use super::context_management::ContextManagement;
 use super::conversation::{ConversationState, GatewayConversation, ItemDigest, ItemNames, chain};
 use super::log::ConversationLog;
 use super::prepare::OutboundRequest;
 use super::targeted_request::TargetedRequest;
-use super::{cache, fallback_summary};
 use longhaul_wire::edit::GatewayError;
 
 /// The version of all policy inputs that no other part of the memo's key contains.
@@ -49,7 +52,7 @@ impl ConversationMemo {
         // A memo that cannot be read counts as empty: the summary is then written here.
         let found = self.request.proxied.inner.parts.memo.find(&keys).await.ok().flatten();
         found.is_some_and(|found| {
-            let edits = fallback_summary::from_memo(found.edits);
+            let edits = from_memo(found.edits);
             !edits.iter().any(|(_, stopgap)| stopgap.is_some_and(|stopgap| stopgap.is_due(now)))
         })
     }
@@ -164,7 +167,7 @@ impl ConversationMemo {
     /// edits. If `before` is later, the edits are stored there, too, because the longest prefix is found first.
     pub(super) async fn keep(&self, log: &ConversationLog, before: Option<usize>) {
         let Some((edits, item)) = log.portable() else { return };
-        let edits = fallback_summary::to_memo(edits);
+        let edits = to_memo(edits);
         let before = before.filter(|before| *before > item);
         let chain = self.request.work(|| chain(&self.names(before.unwrap_or(item) + 1))).await;
         tracing::debug!(
@@ -188,7 +191,7 @@ impl ConversationMemo {
         let Some((edits, _)) = log.portable() else { return };
         let chain = self.request.work(|| chain(&conversation.names(item + 1))).await;
         if let Some(prefix) = chain.get(item) {
-            self.put(self.memo_key(prefix), &fallback_summary::to_memo(edits)).await;
+            self.put(self.memo_key(prefix), &to_memo(edits)).await;
         }
     }
 
@@ -197,7 +200,7 @@ impl ConversationMemo {
         let Some((edits, item)) = log.portable() else { return };
         let chain = self.request.work(|| chain(&self.names(item + 1))).await;
         if let Some(prefix) = chain.get(item) {
-            self.put(self.ahead_key(prefix), &fallback_summary::to_memo(edits)).await;
+            self.put(self.ahead_key(prefix), &to_memo(edits)).await;
         }
     }
 
@@ -207,7 +210,7 @@ impl ConversationMemo {
         let chain = self.request.work(|| chain(&self.names(usize::MAX))).await;
         let keys: Vec<_> = chain.iter().rev().take(MAX_KEYS).map(|name| self.ahead_key(name)).collect();
         let found = self.request.proxied.inner.parts.memo.find(&keys).await.ok().flatten();
-        found.is_some_and(|found| fallback_summary::from_memo(found.edits).len() > edits)
+        found.is_some_and(|found| from_memo(found.edits).len() > edits)
     }
 
     /// Stores edits under a key. A failure is logged: the request does not depend on the memo.
@@ -248,5 +251,99 @@ impl ConversationMemo {
         if let Some(mut state) = self.state(conversation, left.items).await {
             state.log.count(tokens, &left.start);
         }
+    }
+}
+
+/// A queue for summaries: conversations with the same beginning write one at a time, because a summary may serve all
+/// of them. Each beginning has a queue as long as a request waits.
+#[derive(Default)]
+pub(crate) struct SingleFlight {
+    queues: Mutex<HashMap<ConversationKey, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+impl SingleFlight {
+    /// Waits until no other conversation with this beginning is writing a summary. Dropping the guard ends the turn.
+    pub(super) async fn wait(&self, head: ConversationKey) -> OwnedMutexGuard<()> {
+        let queue = {
+            let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+            // Beginnings come from clients, so unused queues are removed.
+            queues.retain(|_, queue| queue.strong_count() > 0);
+            let known = queues.get(&head).and_then(Weak::upgrade);
+            let queue = known.unwrap_or_default();
+            queues.insert(head, Arc::downgrade(&queue));
+            queue
+        };
+        queue.lock_owned().await
+    }
+}
+
+/// An edit, with the history of its summary if the edit holds an extract.
+pub(super) type DecidedEdit = (ViewEdit, Option<FallbackSummary>);
+
+/// The strategy name of an extra entry, as a mark for fallback summaries among the edits before the entry. The
+/// memo stores only edits.
+const EXTRACTS_NAME: &str = "stopgap";
+
+/// Returns the edits in the form of the memo.
+pub(super) fn to_memo(edits: Vec<DecidedEdit>) -> Vec<ViewEdit> {
+    let (mut kept, stopgaps): (Vec<ViewEdit>, Vec<Option<FallbackSummary>>) = edits.into_iter().unzip();
+    if stopgaps.iter().any(Option::is_some) {
+        // Serialising numbers cannot fail.
+        kept.push(extracts_entry(serde_json::to_string(&stopgaps).unwrap_or_default()));
+    }
+    kept
+}
+
+/// Returns the edits of a memo entry.
+pub(super) fn from_memo(mut edits: Vec<ViewEdit>) -> Vec<DecidedEdit> {
+    // The entry is the last one. Edits without an extract have none.
+    let said = edits.pop_if(|edit| edit.strategy == EXTRACTS_NAME && edit.ops.is_empty());
+    let stopgaps = said.and_then(|said| serde_json::from_str::<Vec<Option<FallbackSummary>>>(&said.why).ok());
+    let mut stopgaps = stopgaps.unwrap_or_default().into_iter();
+    edits.into_iter().map(|edit| (edit, stopgaps.next().flatten())).collect()
+}
+
+/// Returns the extra entry with the history of the extracts.
+fn extracts_entry(why: String) -> ViewEdit {
+    ViewEdit {
+        id: EXTRACTS_NAME.into(),
+        base_view_hash: String::new(),
+        ops: Vec::new(),
+        kind: EditKind::Prune,
+        strategy: EXTRACTS_NAME.to_owned(),
+        reason: EditReason::TokenLimit,
+        trigger_tokens: 0,
+        original_tokens: 0,
+        compressed_tokens: 0,
+        original_bound: 0,
+        compressed_bound: 0,
+        original_messages: 0,
+        compressed_messages: 0,
+        why,
+        usage: None,
+        summary: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longhaul_core::shortening::MissingSummaryCause;
+
+    #[test]
+    fn a_memo_keeps_them_beside_their_edits() {
+        let edits = |marks: [Option<FallbackSummary>; 2]| {
+            let edit = |id: &str| ViewEdit {
+                id: id.into(),
+                strategy: "s".to_owned(),
+                ..extracts_entry(String::new())
+            };
+            vec![(edit("a"), marks[0]), (edit("b"), marks[1])]
+        };
+        let stopgap = FallbackSummary::new(MissingSummaryCause::Away, 7);
+        for marks in [[None, None], [None, Some(stopgap)], [Some(stopgap), None]] {
+            assert_eq!(from_memo(to_memo(edits(marks))), edits(marks));
+        }
+        assert_eq!(to_memo(edits([None, None])).len(), 2, "as it ever was");
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use longhaul_core::event::EditKind;
 use longhaul_core::meter;
 use longhaul_core::plan::{Plan, PlanTrigger};
 use longhaul_core::run::{PreCompactInput, PreCompactOutput};
@@ -75,7 +74,7 @@ impl ConversationMemo {
 }
 
 impl ViewEditor {
-    /// Asks the hook about `plan`. `None` without a hook, without an answer, or if the plan is no compaction.
+    /// Asks the hook about a plan that is a compaction. `None` without a hook or without an answer.
     pub(super) async fn ask_pre_compact(
         &self,
         log: &ConversationLog,
@@ -84,14 +83,6 @@ impl ViewEditor {
         occasion: &PlanTrigger,
     ) -> Option<PreCompactOutput> {
         let hook = self.request.proxied.inner.parts.pre_compact.as_ref()?;
-        let is_compaction = match plan {
-            Plan::Edit(edit) => edit.kind == EditKind::Compaction,
-            Plan::Summarise(_) => true,
-            Plan::Fits | Plan::DoesNotFit(_) => false,
-        };
-        if !is_compaction {
-            return None;
-        }
         let current_tokens = meter::read(&log.history, fixed).total;
         let message_count = log.history.view().len() as u64;
         let is_manual = matches!(occasion, PlanTrigger::Requested { .. });

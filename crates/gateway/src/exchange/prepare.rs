@@ -15,10 +15,10 @@ use tokio::sync::{OwnedMutexGuard, oneshot};
 use super::answer_tail::AnswerTail;
 use super::context_management::ContextManagement;
 use super::conversation::{ConversationState, GatewayConversation, MidAnswerLog};
-use super::json_support::PRUNING_AGENT;
 use super::log::{ConversationLog, RequestSnapshot, RoleRewrites};
 use super::recall::{RecallRounds, replay_tokens};
 use super::summary::SummaryFailureReason;
+use super::summary_writers::PRUNING_AGENT;
 use super::targeted_request::TargetedRequest;
 use super::view_editor::{EditDecision, ViewEditor};
 use super::{PreparationAction, PreparationReport, render_ops};
@@ -294,7 +294,7 @@ impl RequestFitter {
         self.request.target.learn_tokenizer(&state.log.history);
         let is_routine = *occasion == PlanTrigger::Routine;
         // Taken before the plan: a background summary that is done by now can serve this request.
-        let tried = if is_routine { self.take_tried(state) } else { None };
+        let collected = if is_routine { self.collect_summary(state) } else { None };
         let was_pending = state.log.is_pending();
         let replayed = replay_tokens(&self.editor.memo.replays_in(state));
         let fixed = self.request.tools().fixed_tokens(state) + replayed;
@@ -321,23 +321,16 @@ impl RequestFitter {
             fits = matches!(plan, Plan::Fits),
             "the tokens of a request were counted"
         );
-        let is_written = tried.as_ref().is_some_and(|tried| tried.outcome.is_ok());
         let (done, lets_go) = match plan {
             Plan::Fits => (None, false),
             plan => self.edit_view(state, (fixed, replayed), occasion, &plan).await?,
         };
         let mut done = done.or(cleared);
-        if done.is_none() && is_written {
-            self.try_beside(state, fixed, tried.as_ref()).await?;
-        } else if self.editor.is_due(&state.log, occasion)
-            && (done.is_none() || !self.editor.waits_for_summary(occasion))
-        {
-            self.try_beside(state, fixed, None).await?;
-        } else if is_routine {
-            self.look_ahead(state, fixed, &now).await;
+        if is_routine {
+            self.start_summary(state, fixed, &now, (done.is_some(), collected.is_some())).await?;
         }
         if done.is_none() && was_pending && !state.log.is_pending() {
-            done = tried.and_then(|tried| Some((EditKind::Compaction, tried.outcome.ok()?)));
+            done = collected.map(|why| (EditKind::Compaction, why));
         }
         // The tool `recall` and the replays appear only after an edit, and count, too.
         let fixed = self.request.tools().fixed_tokens(state);

@@ -14,9 +14,9 @@ use longhaul_providers::{LimitSource, anthropic};
 use longhaul_wire::overflow::ReportedOverflow;
 
 use super::PreparationReport;
-use super::json_support::PRUNING_AGENT;
 use super::log::ConversationLog;
 use super::prepare::OutboundRequest;
+use super::summary_writers::PRUNING_AGENT;
 use super::targeted_request::TargetedRequest;
 use crate::headers;
 use crate::window::KnownWindow;

@@ -3,19 +3,18 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use longhaul_core::budget::Budget;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::event::ViewEdit;
 use longhaul_core::ids::Seq;
 use longhaul_core::message::{Message, ModelAnswer, Part};
 use longhaul_core::plan::{SummaryDraft, SummaryForm, SummaryRejection, SummaryRequest};
+use longhaul_core::shortening::{self, MissingSummaryCause, SummaryProblem, SummaryWriting};
 use longhaul_core::usage::Usage;
 use longhaul_providers::{ModelEvent, ModelRequest, ProviderError};
 use tokio::time::Instant;
 
 use super::client_tools::ClientTools;
-use super::fallback_summary::MissingSummaryCause;
 use super::in_context;
 use super::log::ConversationLog;
 use super::request_log::whole_ms;
@@ -100,7 +99,8 @@ pub(super) async fn write(
     draft.end_requests_at_cut();
     let limit = Duration::from_millis(editor.budget.policy.summary_timeout_ms);
     let begun = Instant::now();
-    let answered = match tokio::time::timeout(limit, answer(editor, log, &mut draft)).await {
+    let mut writing = SummaryWriting::new(draft, editor.budget.summary_budget());
+    let answered = match tokio::time::timeout(limit, answer(editor, log, &mut writing)).await {
         Ok(answered) => answered,
         Err(_) => {
             let late = format!("the model's summary did not come within {} s", limit.as_secs_f64());
@@ -108,6 +108,7 @@ pub(super) async fn write(
             Err((MissingSummaryCause::Away, late))
         }
     };
+    let draft = writing.into_draft();
     let finished = match answered {
         Ok(()) => editor.request.work(|| finish(editor, log, &draft)).await,
         Err(problem) => Err(problem),
@@ -135,49 +136,38 @@ fn finish(
     log: &ConversationLog,
     draft: &SummaryDraft,
 ) -> Result<ViewEdit, (MissingSummaryCause, String)> {
-    let edit = draft.finish(&log.history).map_err(|rejected| {
-        editor.budget.heed_rejection(&rejected);
-        (MissingSummaryCause::Rejected, rejected.to_string())
-    })?;
-    let valid = editor.budget.policy.strategy.validate(&log.history, &edit);
-    valid.map_err(|problem| (MissingSummaryCause::Rejected, problem))?;
-    Ok(edit)
+    let strategy = &*editor.budget.policy.strategy;
+    shortening::finish_summary(draft, &log.history, strategy).map_err(|problem| {
+        if let SummaryProblem::Rejected(rejected) = &problem {
+            editor.budget.heed_rejection(rejected);
+        }
+        (MissingSummaryCause::Rejected, problem.to_string())
+    })
 }
 
-/// Answers the draft's requests until none is left. A refusal for length shows that the estimate was too low. All
-/// requests are then repeated once with clearly less room.
+/// Answers the requests for a summary until none is left. After a refusal for length all are repeated once.
 async fn answer(
     editor: &ViewEditor,
     log: &ConversationLog,
-    draft: &mut SummaryDraft,
+    writing: &mut SummaryWriting,
 ) -> Result<(), (MissingSummaryCause, String)> {
-    let fresh = draft.clone();
-    let budget = editor.budget.summary_budget();
-    let Err(refused) = answer_within(editor, log, draft, &budget).await else { return Ok(()) };
-    let SummaryAttemptFailure::Call(error) = &refused else { return Err(refused.said()) };
-    if error.code != ErrorCode::ContextOverflow {
-        return Err(refused.said());
+    loop {
+        let Err(refused) = answer_all(editor, log, writing).await else { return Ok(()) };
+        let SummaryAttemptFailure::Call(error) = &refused else { return Err(refused.said()) };
+        let Some(window) = writing.restart_smaller(error.code, error.limit_tokens) else {
+            return Err(refused.said());
+        };
+        let another = editor.request.compaction_setup.summariser.is_some();
+        if let Some(limit) = error.limit_tokens.filter(|_| !another) {
+            // The limit is a fact about the conversation's own model, so the next request uses it.
+            editor.request.target.learn_window(limit);
+        }
+        tracing::info!(
+            limit = error.limit_tokens,
+            window,
+            "a request for a summary was too long, and all are repeated with less"
+        );
     }
-    let another = editor.request.compaction_setup.summariser.is_some();
-    if let Some(limit) = error.limit_tokens.filter(|_| !another) {
-        // The limit is a fact about the conversation's own model, so the next request uses it.
-        editor.request.target.learn_window(limit);
-    }
-    // A quarter less: the estimate was too low, and nobody knows by how much.
-    let most = budget.window * 3 / 4;
-    let window = error.limit_tokens.map_or(most, |limit| most.min(limit));
-    tracing::info!(
-        limit = error.limit_tokens,
-        before = budget.window,
-        window,
-        "a request for a summary was too long, and all are repeated with less"
-    );
-    let usage = draft.usage().cloned();
-    *draft = fresh;
-    // The answered requests were billed, although their draft is thrown away.
-    usage.into_iter().for_each(|usage| draft.spend(usage));
-    let smaller = Budget::new(window, Some(budget.reserve));
-    answer_within(editor, log, draft, &smaller).await.map_err(|trouble| trouble.said())
 }
 
 enum SummaryAttemptFailure {
@@ -200,24 +190,19 @@ impl SummaryAttemptFailure {
     }
 }
 
-async fn answer_within(
+async fn answer_all(
     editor: &ViewEditor,
     log: &ConversationLog,
-    draft: &mut SummaryDraft,
-    budget: &Budget,
+    writing: &mut SummaryWriting,
 ) -> Result<(), SummaryAttemptFailure> {
-    let history = &log.history;
-    let shown = history.view();
-    // The begun answer stays in the view and is not summarised.
-    let end = shown.len() - usize::from(history.is_paused());
-    while let Some(asked) = editor.request.work(|| draft.request(&shown[..end], budget)).await {
-        let last = draft.last_position().unwrap_or_default();
+    while let Some(asked) = editor.request.work(|| writing.next_request(&log.history)).await {
+        let last = writing.draft().last_position().unwrap_or_default();
         let taken = match ask(editor, log, asked, last).await.map_err(SummaryAttemptFailure::Call)? {
-            SummaryAnswer::Whole(answer) => draft.take(answer),
+            SummaryAnswer::Whole(answer) => writing.draft_mut().take(answer),
             SummaryAnswer::TooLong(usage) => {
                 tracing::info!(tokens = usage.output_tokens, "a summary was stopped: it became too long");
-                draft.spend(usage);
-                draft.reject(TOO_LONG)
+                writing.draft_mut().spend(usage);
+                writing.draft_mut().reject(TOO_LONG)
             }
         };
         taken

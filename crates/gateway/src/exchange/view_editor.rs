@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
-use longhaul_core::event::EditKind;
+use longhaul_core::event::{EditKind, ViewEdit};
 use longhaul_core::history::SummaryWriterRecord;
-use longhaul_core::plan::{CompactionPolicy, Plan, PlanTrigger};
+use longhaul_core::plan::{CompactionPolicy, Plan, PlanTrigger, SummaryDraft};
 use longhaul_core::run::PreCompactOutput;
+use longhaul_core::shortening::{
+    self, EditChoice, EditChoiceEffect, EditChoiceInput, EditSource, FallbackSummary, MissingSummaryCause,
+    PlanKind,
+};
 use longhaul_core::strategy::TruncationStrategy;
 use longhaul_store::memo::PrefixCacheKey;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 
 use super::conversation::{ConversationState, chain};
-use super::fallback_summary::{FallbackSummary, MissingSummaryCause};
 use super::journal::JournalStore;
 use super::log::ConversationLog;
 use super::memo_lookup::{ConversationMemo, MAX_KEYS};
@@ -20,9 +23,6 @@ use super::request_budget::RequestBudget;
 use super::summary::{self, PlannedEdit, SummaryFailure, SummaryFailureReason};
 use super::targeted_request::TargetedRequest;
 use super::usage_totals::UsageTotals;
-
-/// The maximum number of plans for one request. As in a run, another plan follows only if the first one did not help.
-const MOST_PLANS: usize = 3;
 
 /// The edit for a request, and the PreCompact hook's answer.
 pub(super) struct EditDecision {
@@ -124,13 +124,13 @@ impl ViewEditor {
 
     /// Returns whether a request waits for a needed summary. A client's own request for a compaction does.
     pub(super) fn waits_for_summary(&self, occasion: &PlanTrigger) -> bool {
-        self.request.proxied.inner.config.waits_for_summaries
-            || matches!(occasion, PlanTrigger::Requested { .. })
+        let waits = self.request.proxied.inner.config.waits_for_summaries;
+        shortening::may_wait_for_summary(waits, self.writer_rests(), occasion)
     }
 
     /// Returns whether an extract is to be replaced by a summary now.
-    pub(super) fn is_due(&self, log: &ConversationLog, occasion: &PlanTrigger) -> bool {
-        *occasion == PlanTrigger::Routine && log.is_due((self.request.proxied.inner.parts.now)())
+    pub(super) fn is_due(&self, log: &ConversationLog) -> bool {
+        log.is_due((self.request.proxied.inner.parts.now)())
     }
 
     /// Makes the view fit, and returns the kind and reason of the edit. If a summary is needed, it also covers the
@@ -165,12 +165,11 @@ impl ViewEditor {
         self.memo.keep_hook_answer(hook_answer, made.is_some());
         let Some(mut made) = made else { return Ok(None) };
         if !waits && made.missing_summary_cause.is_some() {
-            // The extract stays if the writer has failed repeatedly, or if more room will be needed soon.
             let rests = self.writer_rests();
             if rests {
                 self.note_writer(SummaryWriterRecord::record_skipped_compaction);
             }
-            if rests || !state.pace.is_worth_a_summary(state.log.items) {
+            if !state.pace.wants_summary(rests, state.log.items) {
                 tracing::debug!(
                     rests,
                     items = state.log.items,
@@ -200,7 +199,7 @@ impl ViewEditor {
             self.put_off(state, MissingSummaryCause::Away).await;
             return Ok(None);
         };
-        let edit = match summary::write(self, &whole, draft).await {
+        let edit = match self.write_summary(&whole, draft).await {
             Ok(edit) => edit,
             Err(SummaryFailure { why, .. }) => {
                 // Put off with a growing pause, so that a writer that fails is not asked by every request.
@@ -247,7 +246,7 @@ impl ViewEditor {
     }
 
     /// Returns the edit for fitting the request; `None` if the request fits already. With `failed`, the reason
-    /// against a summary now, no writer is asked.
+    /// against a summary now, no writer is asked. The effects of an `EditChoice` are performed here.
     ///
     /// # Errors
     /// [`GatewayError`] if no edit makes the request fit.
@@ -258,62 +257,95 @@ impl ViewEditor {
         occasion: &PlanTrigger,
         failed: Option<SummaryFailureReason>,
     ) -> Result<EditDecision, GatewayError> {
-        // A copy, because a failed summary changes the strategy for this request only.
-        let mut policy = self.budget.policy.clone();
-        let (mut hook_answer, mut is_asked) = (None, false);
-        for _ in 0..MOST_PLANS {
-            let plan =
-                self.request.work(|| self.budget.plan_by(&policy, &log.history, fixed, occasion)).await;
-            if !is_asked && !matches!(plan, Plan::Fits | Plan::DoesNotFit(_)) {
-                // The hook is asked once for a request, although several plans may follow.
-                is_asked = true;
-                hook_answer = self.ask_pre_compact(log, &plan, fixed, occasion).await;
-                if let Some(answer) = hook_answer.as_ref().filter(|answer| answer.cancel) {
-                    if let PlanTrigger::Requested { .. } = occasion {
-                        let why = answer.cancellation();
-                        return Err(GatewayError::new(GatewayErrorKind::Forbidden, why));
-                    }
-                    // After a refusal for length the gateway's own count has been proven wrong.
-                    if *occasion != PlanTrigger::Overflow && self.budget.fits_the_window(log, fixed) {
-                        return Ok(EditDecision { made: None, hook_answer });
-                    }
-                    // A hook may cancel a compaction, but not keep a request from fitting, so messages are dropped
-                    // instead.
-                    policy = without_summaries(policy);
-                    continue;
+        let mut choice = EditChoice::new(occasion.clone(), failed.is_none());
+        let mut next = choice.handle(EditChoiceInput::Begin);
+        let (mut hook_answer, mut has_given_summary) = (None::<PreCompactOutput>, false);
+        // What the newest effects have made: a plan, the draft of a failed summary, an edit.
+        let (mut plan, mut unwritten, mut made) = (Plan::Fits, None, None);
+        while let Some(effect) = next {
+            let input = match effect {
+                EditChoiceEffect::MakePlan { with_summaries } => {
+                    let own = &self.budget.policy;
+                    // A copy, because the other strategy is for this request only.
+                    let policy = if with_summaries { own.clone() } else { without_summaries(own.clone()) };
+                    let planned = || self.budget.plan_by(&policy, &log.history, fixed, occasion);
+                    plan = self.request.work(planned).await;
+                    EditChoiceInput::Planned(PlanKind::of(&plan))
                 }
-            }
-            match plan {
-                Plan::Fits => return Ok(EditDecision { made: None, hook_answer }),
-                Plan::Edit(edit) => {
+                EditChoiceEffect::AskHook => {
+                    hook_answer = self.ask_pre_compact(log, &plan, fixed, occasion).await;
+                    if let (Plan::Summarise(draft), Some(answer)) = (&mut plan, &hook_answer)
+                        && !answer.cancel
+                    {
+                        let budget = self.budget.summary_budget();
+                        has_given_summary = answer.apply(draft, &log.history, &budget);
+                    }
+                    EditChoiceInput::HookAnswered {
+                        is_cancelled: hook_answer.as_ref().is_some_and(|answer| answer.cancel),
+                        gives_summary: has_given_summary,
+                        fits_the_window: self.budget.fits_the_window(log, fixed),
+                    }
+                }
+                EditChoiceEffect::WriteSummary => {
+                    let Plan::Summarise(draft) = std::mem::replace(&mut plan, Plan::Fits) else { break };
+                    let written = match has_given_summary {
+                        true => summary::write(self, log, *draft).await,
+                        false => self.write_summary(log, *draft).await,
+                    };
+                    let is_written = written.is_ok();
+                    match written {
+                        Ok(edit) => made = Some(PlannedEdit::as_wanted(edit)),
+                        Err(failure) => unwritten = Some(failure),
+                    }
+                    EditChoiceInput::SummaryWritten(is_written)
+                }
+                EditChoiceEffect::MakeExtract => {
+                    // Without an attempt the plan still has the draft.
+                    if let Plan::Summarise(draft) = std::mem::replace(&mut plan, Plan::Fits) {
+                        let why = failed.clone().unwrap_or_else(SummaryFailureReason::not_yet_asked);
+                        unwritten = Some(SummaryFailure { why, draft: *draft });
+                    }
+                    let Some(failure) = unwritten.take() else { break };
+                    made = self.request.work(|| PlannedEdit::extract(log, &failure)).await;
+                    EditChoiceInput::ExtractMade(made.is_some())
+                }
+                EditChoiceEffect::Commit(EditSource::Plan) => {
+                    let Plan::Edit(edit) = plan else { break };
                     return Ok(EditDecision { made: Some(PlannedEdit::as_wanted(*edit)), hook_answer });
                 }
-                Plan::DoesNotFit(misfit) => {
+                EditChoiceEffect::Commit(EditSource::Summary | EditSource::Extract) => {
+                    return Ok(EditDecision { made, hook_answer });
+                }
+                EditChoiceEffect::RefuseForHook => {
+                    let why = hook_answer.unwrap_or_default().cancellation();
+                    return Err(GatewayError::new(GatewayErrorKind::Forbidden, why));
+                }
+                EditChoiceEffect::RefuseForSize => {
+                    let Plan::DoesNotFit(misfit) = plan else { break };
                     return Err(GatewayError::new(GatewayErrorKind::DoesNotFit, misfit.to_string()));
                 }
-                Plan::Summarise(mut draft) => {
-                    let budget = self.budget.summary_budget();
-                    let is_given = hook_answer
-                        .as_ref()
-                        .is_some_and(|answer| answer.apply(&mut draft, &log.history, &budget));
-                    // A summary that the hook gives needs no writer.
-                    let failed = failed.clone().filter(|_| !is_given);
-                    let written = match failed {
-                        Some(why) => Err(SummaryFailure { why, draft: *draft }),
-                        None => summary::write(self, log, *draft).await,
-                    };
-                    let made = match &written {
-                        Ok(edit) => Some(PlannedEdit::as_wanted(edit.clone())),
-                        Err(failed) => self.request.work(|| PlannedEdit::extract(log, failed)).await,
-                    };
-                    if made.is_some() {
-                        return Ok(EditDecision { made, hook_answer });
-                    }
-                    // Neither the summary nor an extract fits.
-                    policy = without_summaries(policy);
-                }
-            }
+                // The view stays as it is: it fits, or the hook wants it so.
+                _ => break,
+            };
+            next = choice.handle(input);
         }
         Ok(EditDecision { made: None, hook_answer })
+    }
+
+    /// Writes a summary for which the request waits, and adds the outcome to the writer's record.
+    async fn write_summary(
+        &self,
+        log: &ConversationLog,
+        draft: SummaryDraft,
+    ) -> Result<ViewEdit, SummaryFailure> {
+        let written = summary::write(self, log, draft).await;
+        match &written {
+            Ok(_) => self.note_writer(SummaryWriterRecord::record_summary),
+            Err(failed) if failed.why.cause.counts_against_writer() => {
+                self.note_writer(SummaryWriterRecord::failed);
+            }
+            Err(_) => {}
+        }
+        written
     }
 }

@@ -96,12 +96,19 @@ impl SummaryDraft {
     }
 
     /// Returns the window of the model that writes the summary, in tokens; `None` if no model does.
-    pub(super) fn window_of_writer(&self, budget: &Budget) -> Option<u64> {
+    pub(crate) fn window_of_writer(&self, budget: &Budget) -> Option<u64> {
         match self.writer {
             SummaryWriterModel::Session => Some(budget.window),
             SummaryWriterModel::Other { window, .. } => Some(window),
             SummaryWriterModel::Nobody => None,
         }
+    }
+
+    /// Limits the window of a writer other than the session's model to `max_tokens`. Returns whether there is one.
+    pub(crate) fn narrow_other_writer(&mut self, max_tokens: u64) -> bool {
+        let SummaryWriterModel::Other { window, .. } = &mut self.writer else { return false };
+        *window = max_tokens.min(*window);
+        true
     }
 
     /// Returns the part of the view that a request behind the live one shows.

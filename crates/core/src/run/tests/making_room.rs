@@ -84,6 +84,22 @@ fn an_overflow_is_edited_away_until_nothing_is_left_to_go() {
 }
 
 #[test]
+fn a_request_for_a_summary_that_is_too_long_is_repeated_once_with_less() {
+    let mut stage = Stage::new(prune_nothing);
+    long(&mut stage, 6);
+    stage.send("and now");
+    assert!(summary(&stage.fail(overflow(None))));
+    let refused = summarised(&stage, Err(overflow(None)));
+    let again = stage.feed(refused);
+    assert!(summary(&again), "{again:?}");
+    assert!(!stage.kinds().contains(&"view-edited".to_owned()), "no extract yet");
+    let refused = summarised(&stage, Err(overflow(None)));
+    assert!(calls_model(&stage.feed(refused)), "an extract takes its place");
+    assert_eq!(stage.run.history().compactions(), 1);
+    assert!(stage.kinds().contains(&"compaction-failed".to_owned()), "{:?}", stage.kinds());
+}
+
+#[test]
 fn an_answer_to_a_cut_request_is_kept_for_people_only() {
     let mut stage = Stage::new(prune_nothing);
     long(&mut stage, 5);

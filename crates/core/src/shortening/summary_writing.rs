@@ -1,0 +1,70 @@
+//! The calls for one summary, from the first request to the last answer.
+
+use crate::budget::Budget;
+use crate::error::ErrorCode;
+use crate::history::History;
+use crate::plan::{SummaryDraft, SummaryRequest};
+
+/// The writing of one summary: its draft, and the repetition of all calls after a refusal for their length.
+///
+/// [`SummaryDraft::take`] decides about answers that are no summary. [`restart_smaller`](Self::restart_smaller) decides
+/// about calls without an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SummaryWriting {
+    draft: SummaryDraft,
+    /// The draft before its first request; `None` once the calls are repeated.
+    fresh: Option<SummaryDraft>,
+    budget: Budget,
+}
+
+impl SummaryWriting {
+    /// Creates the writing before its first request. `budget` is the room of the session's model.
+    pub fn new(draft: SummaryDraft, budget: Budget) -> Self {
+        Self { fresh: Some(draft.clone()), draft, budget }
+    }
+
+    /// Returns the draft as far as it is written.
+    pub fn draft(&self) -> &SummaryDraft {
+        &self.draft
+    }
+
+    /// Returns the draft for the next answer.
+    pub fn draft_mut(&mut self) -> &mut SummaryDraft {
+        &mut self.draft
+    }
+
+    /// Returns the draft as far as it is written, and ends the writing.
+    pub fn into_draft(self) -> SummaryDraft {
+        self.draft
+    }
+
+    /// Returns the next request; `None` if no piece is left, or if no model can be asked.
+    pub fn next_request(&mut self, history: &History) -> Option<SummaryRequest> {
+        let shown = history.view();
+        // A paused answer is no part of the summary, so the request ends in front of it.
+        let end = shown.len() - usize::from(history.is_paused());
+        self.draft.request(&shown[..end], &self.budget)
+    }
+
+    /// Begins all calls anew in a smaller window after a failed one. Returns that window in tokens; `None` if the
+    /// summary is to be given up. `limit` is the window that the server named, in tokens.
+    pub fn restart_smaller(&mut self, code: ErrorCode, limit: Option<u64>) -> Option<u64> {
+        // A refusal for length shows that the estimate was too low. Any other failure would come again.
+        if code != ErrorCode::ContextOverflow {
+            return None;
+        }
+        let mut fresh = self.fresh.take()?;
+        // A quarter less: nobody knows by how much the estimate was too low.
+        let most = fresh.window_of_writer(&self.budget)? * 3 / 4;
+        let window = limit.map_or(most, |limit| most.min(limit));
+        // Another writer has a window of its own, and a smaller one for the session would change nothing.
+        if !fresh.narrow_other_writer(window) {
+            self.budget = Budget::new(window, Some(self.budget.reserve));
+        }
+        // The answered requests were billed, although their draft is thrown away.
+        let usage = self.draft.take_usage();
+        self.draft = fresh;
+        usage.into_iter().for_each(|usage| self.draft.spend(usage));
+        Some(window)
+    }
+}
