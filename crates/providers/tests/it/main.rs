@@ -5,6 +5,7 @@
 mod answer_size;
 mod anthropic;
 mod cases;
+mod conformance;
 mod failures;
 mod fake;
 mod fixtures;
