@@ -582,3 +582,48 @@ fn order_event(name: &str, fields: &EventFields<'_>) -> Option<SessionEvent> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(name: &'static str, payload: Value) -> SessionEvent {
+        SessionEvent::from_announcement(&ApiEvent::passing(name, &"s".into(), payload)).unwrap()
+    }
+
+    #[test]
+    fn a_shortened_result_tells_how_much_is_left_out() {
+        let mut payload = json!({
+            "callId": "c", "toolName": "bash", "status": "completed", "sanitized": [], "truncated": true,
+            "omittedChars": 1_200, "totalChars": 2_000,
+        });
+        let SessionEvent::ToolResult { omitted_chars, total_chars, .. } =
+            event("llm:tool-result", payload.clone())
+        else {
+            panic!()
+        };
+        assert_eq!((omitted_chars, total_chars), (1_200, 2_000));
+        payload.as_object_mut().unwrap().retain(|key, _| !key.ends_with("Chars"));
+        payload["truncated"] = false.into();
+        let whole = event("llm:tool-result", payload);
+        assert!(
+            matches!(whole, SessionEvent::ToolResult { omitted_chars: 0, total_chars: 0, .. }),
+            "{whole:?}"
+        );
+    }
+
+    #[test]
+    fn a_prune_names_its_strategy_and_its_choice() {
+        let payload = json!({
+            "compactionId": "e", "strategy": "adaptive", "prunedCount": 2, "originalTokens": 9,
+            "compressedTokens": 4, "costNote": "2 results left out, because they are old",
+        });
+        let SessionEvent::Pruned { strategy, note, .. } = event("context:pruned", payload) else { panic!() };
+        assert_eq!(
+            (strategy.as_str(), note.as_str()),
+            ("adaptive", "2 results left out, because they are old")
+        );
+    }
+}
