@@ -111,6 +111,10 @@ docs:
     docs/reference.py --check
     if command -v mdbook; then mdbook build docs; fi
 
+# How many items each crate shows in its documentation, and how many it hides. Fails above 600 shown ones.
+public-items:
+    docs/public_items.py --leaks --max 600
+
 # The moving picture of the README, drawn anew.
 recording:
     cargo build

@@ -17,7 +17,7 @@ from pathlib import Path
 
 # The package whose tests wait, and the packages that compute in the meantime and need no clock.
 WAITING = "longhaul-store-postgres"
-COMPUTING = ["longhaul-core", "longhaul-wire", "longhaul-lab", "longhaul-tokenizers"]
+COMPUTING = ["longhaul-core", "longhaul-wire", "longhaul-tokenizers"]
 
 # Of each binary that failed, so many lines are repeated at the end.
 LINES_OF_A_FAILURE = 120

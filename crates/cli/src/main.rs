@@ -15,6 +15,7 @@ mod folders;
 mod heap;
 mod hint;
 mod hosted_providers;
+mod lab;
 mod model_discovery;
 mod model_facts;
 mod piped_input;

@@ -122,8 +122,8 @@ fn is_in(ranges: &[LogRange], seq: Seq) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use crate::lab::synthetic;
     use longhaul_core::event::FORMAT;
-    use longhaul_lab::synthetic;
 
     use super::*;
     use crate::sample;

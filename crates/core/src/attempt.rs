@@ -23,4 +23,5 @@ pub use retry::RetryPolicy;
 ///
 /// Each retry aims well below the refused size, so five retries halve a request twice. If the server still
 /// refuses, the error has another cause than the length.
+#[doc(hidden)]
 pub const MAX_LENGTH_RETRIES: u32 = 5;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The assumed output limit where none is known, in tokens.
-pub const DEFAULT_MAX_OUTPUT: u64 = 4_096;
+pub(crate) const DEFAULT_MAX_OUTPUT: u64 = 4_096;
 
 /// The assumed window where none is known, in tokens.
 pub const ASSUMED_WINDOW: u64 = 32_000;

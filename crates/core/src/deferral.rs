@@ -20,7 +20,7 @@ use crate::truncate::TextLimit;
 
 pub use self::arguments::wrapped_arguments;
 use self::arguments::{DeferredCallArguments, read_query};
-pub use self::check::check_arguments;
+pub(crate) use self::check::check_arguments;
 
 /// The name of the tool that finds deferred tools.
 pub const SEARCH: &str = "tool_search";

@@ -37,9 +37,7 @@ pub use counter::{CountAccuracy, FramingTokens, MessageTokenCounter, TextCounter
 pub use family::TokenizerFamily;
 pub use groups::TokensByScript;
 pub use images::{ImageTokenRule, UNKNOWN_IMAGE_TOKENS};
-pub use message::{
-    MessageTokenBreakdown, REPLY_PRIMING_TOKENS, file_tokens, message_tokens, part_tokens, tool_tokens,
-};
+pub use message::{MessageTokenBreakdown, REPLY_PRIMING_TOKENS, message_tokens, part_tokens, tool_tokens};
 
 /// Returns the estimated tokens of a text for an unknown model; [`TokenizerFamily::of`] finds the family of a known
 /// model. The estimate is never more than the text's bytes, and at least 1 for any text that is not empty.
@@ -54,12 +52,14 @@ pub fn text_tokens(text: &str) -> u64 {
 }
 
 /// Returns [`text_tokens`] by the kind of writing.
+#[doc(hidden)]
 pub fn text_groups(text: &str) -> TokensByScript {
     TokenizerFamily::default().groups(text)
 }
 
 /// Returns the number of occurrences of each kind of piece in a text, with the kind's name. The weights are fitted on
 /// these numbers.
+#[doc(hidden)]
 pub fn pieces(text: &str) -> impl Iterator<Item = (&'static str, u64)> {
     let counts: Vec<u64> = scan::scan(text).iter().collect();
     weights::Feature::NAMES.into_iter().zip(counts)

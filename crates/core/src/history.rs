@@ -52,10 +52,11 @@ use summaries::CompactionRecord;
 use view::SessionView;
 
 /// Text that the model sees in place of a cleared tool result, with the handle behind.
+#[doc(hidden)]
 pub const CLEARED: &str = "[Old tool result content cleared]";
 
 /// Number of the newest tool calls that loop detection compares.
-pub const LOOP_WINDOW: usize = 10;
+pub(crate) const LOOP_WINDOW: usize = 10;
 
 /// The number of tokens from which on a reported usage is nonsense, because no call is so long.
 const NO_CALLS_TOKENS: u64 = 1 << 32;
@@ -506,6 +507,7 @@ impl History {
 }
 
 /// Returns the result that the model is told for a call that never ran, or whose outcome is unknown.
+#[doc(hidden)]
 pub fn closing_result(call_id: &CallId, status: ToolStatus, text: &str) -> ToolResult {
     ToolResult { call_id: call_id.clone(), status, content: vec![Part::text(text)], truncated: None }
 }

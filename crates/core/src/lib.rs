@@ -11,10 +11,12 @@
 
 pub mod attempt;
 pub mod budget;
+#[doc(hidden)]
 pub mod deferral;
 pub mod error;
 pub mod estimate;
 pub mod event;
+#[doc(hidden)]
 pub mod exchange;
 mod fit;
 pub mod history;
@@ -23,24 +25,33 @@ pub(crate) mod memo;
 pub mod message;
 pub mod metadata;
 pub mod meter;
+#[doc(hidden)]
 pub mod moment;
 pub mod orders;
 mod parallel;
+#[doc(hidden)]
 pub mod pinned_facts;
 pub mod plan;
 pub mod queue;
+#[doc(hidden)]
 pub mod readability;
+#[doc(hidden)]
 pub mod recall;
 pub mod refusal;
 pub mod repetition;
+#[doc(hidden)]
 pub mod request_pauses;
 pub(crate) mod retention;
+#[doc(hidden)]
 pub mod retention_report;
 pub mod run;
+#[doc(hidden)]
 pub mod shortening;
+#[doc(hidden)]
 pub mod stop_flag;
 pub mod strategy;
 pub(crate) mod text_table;
+#[doc(hidden)]
 pub mod tool_schema;
 pub mod truncate;
 pub mod usage;

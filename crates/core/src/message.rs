@@ -145,6 +145,7 @@ const NO_ARGUMENTS: &str = "{}";
 /// assert_eq!(["", " \n", "null", "\"\"", "{}"].map(given_arguments), ["{}"; 5]);
 /// assert_eq!(given_arguments("[1]"), "[1]");
 /// ```
+#[doc(hidden)]
 pub fn given_arguments(written: &str) -> &str {
     // The forms are compared as text, because broken JSON must pass unchanged.
     let is_nothing = match written.trim() {
@@ -158,6 +159,7 @@ pub fn given_arguments(written: &str) -> &str {
 }
 
 /// Returns whether partial arguments may still turn out to have no content.
+#[doc(hidden)]
 pub fn may_be_no_arguments(begun: &str) -> bool {
     // A stream gives the arguments in pieces, and a piece that was passed on cannot be taken back.
     let begun = begun.trim();

@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 /// The largest metadata of a message, in bytes of compact JSON: 16 KiB.
-pub const MAX_METADATA_BYTES: usize = 16 << 10;
+pub(crate) const MAX_METADATA_BYTES: usize = 16 << 10;
 
 /// The most levels of objects and lists in a message's metadata, its own included. Readers of JSON refuse a value
 /// that is nested too deeply, and stored events nest the metadata further.
-pub const MAX_METADATA_DEPTH: usize = 32;
+pub(crate) const MAX_METADATA_DEPTH: usize = 32;
 
 /// The metadata of a message: one JSON object that a client sent along.
 ///

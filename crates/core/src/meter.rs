@@ -20,7 +20,7 @@ pub use calibration::{TokenCalibration, TokenRatios};
 pub use profile::TokenizerProfile;
 
 /// The largest believed overhead of a request, in tokens.
-pub const MAX_OVERHEAD_TOKENS: u64 = 3_000;
+pub(crate) const MAX_OVERHEAD_TOKENS: u64 = 3_000;
 
 /// The newest count of a provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +66,7 @@ impl MeterReading {
 }
 
 /// Reads the meter for a request of `history`'s view with `fixed_tokens` of system prompt and tools.
+#[doc(hidden)]
 pub fn read(history: &History, fixed_tokens: u64) -> MeterReading {
     let kept = history.kept_groups();
     of_parts(history, fixed_tokens, kept, &history.view_groups().without(kept))
@@ -73,6 +74,7 @@ pub fn read(history: &History, fixed_tokens: u64) -> MeterReading {
 
 /// Returns the tokens of the next request if the view had never been edited: the meter's reading, plus the estimated
 /// tokens that the active edits have saved.
+#[doc(hidden)]
 pub fn unedited(history: &History, fixed_tokens: u64) -> u64 {
     let total = read(history, fixed_tokens).total;
     if !history.edits().iter().any(|state| state.active) {
@@ -84,6 +86,7 @@ pub fn unedited(history: &History, fixed_tokens: u64) -> u64 {
 }
 
 /// Reads the meter for a view with the counted part `kept` and the uncounted part `new`, both as estimates.
+#[doc(hidden)]
 pub fn of_parts(
     history: &History,
     fixed_tokens: u64,

@@ -39,7 +39,7 @@ pub fn civil_date(days: u64) -> (u64, u64, u64) {
 }
 
 /// Returns a length of time, rounded down in the largest fitting unit.
-pub fn length_in_words(ms: u64) -> String {
+pub(crate) fn length_in_words(ms: u64) -> String {
     match ms / 1_000 {
         seconds @ 0..=119 => format!("{seconds} s"),
         seconds @ 120..=7_199 => format!("{} min", seconds / 60),

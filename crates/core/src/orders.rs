@@ -11,17 +11,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{OrderId, Seq};
 
+#[doc(hidden)]
 pub mod tool;
 
+pub use self::tool::PinArguments;
+
 /// The maximum length of an order's text, in characters.
+#[doc(hidden)]
 pub const MAX_ORDER_CHARS: usize = 1_000;
 
 /// The maximum number of active orders.
-pub const MAX_ACTIVE_ORDERS: usize = 256;
+pub(crate) const MAX_ACTIVE_ORDERS: usize = 256;
 
 /// The divisor of the usable window that gives the room of all active orders together: a quarter. Every view shows all
 /// orders whole, so more of them would push out the work itself.
-pub const WINDOW_SHARE: u64 = 4;
+pub(crate) const WINDOW_SHARE: u64 = 4;
 
 /// The author of a standing order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -84,6 +88,7 @@ impl StandingOrder {
 }
 
 /// Returns a text on one line: every run of white space and control characters is one space.
+#[doc(hidden)]
 pub fn one_line(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")

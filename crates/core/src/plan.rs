@@ -73,17 +73,19 @@ pub struct CompactionPolicy {
 }
 
 /// The first words of an edit's reason if the edit cuts the newest typed message to its beginning and its end.
+#[doc(hidden)]
 pub const LONG_MESSAGE: &str = "the newest message is longer than the window";
 
 /// The default time that a summary may take, in milliseconds.
-pub const SUMMARY_TIMEOUT_MS: u64 = 300_000;
+pub(crate) const SUMMARY_TIMEOUT_MS: u64 = 300_000;
 
 /// The default number of model calls for one compaction.
 // The limit is that of decision 0016.
+#[doc(hidden)]
 pub const MAX_SUMMARY_CALLS: usize = 32;
 
 /// The default share of the free room that quotes of the user may take.
-pub const USER_TEXT_SHARE: f64 = 0.5;
+pub(crate) const USER_TEXT_SHARE: f64 = 0.5;
 
 impl CompactionPolicy {
     /// Creates a policy with a strategy and defaults for everything else.
@@ -232,6 +234,7 @@ pub fn plan(
 
 /// Plans like [`plan`], with a precomputed summary. A summary that still matches the view is committed. If the
 /// summary is not finished yet, an extract takes its place, and [`swap`] replaces the extract later.
+#[doc(hidden)]
 pub fn plan_with(
     history: &History,
     fixed_tokens: impl Into<PlannedPrefixTokens>,
@@ -274,6 +277,7 @@ pub fn plan_with(
 
 /// Returns the edit that replaces an extract, which `stand_in` has committed, by the finished summary. The result is
 /// `None` if the extract is not shown any more, or if the summary does not fit.
+#[doc(hidden)]
 pub fn swap(
     history: &History,
     fixed_tokens: u64,
@@ -289,6 +293,7 @@ pub fn swap(
 }
 
 /// Returns the draft of a background summary, if the view is near the threshold where the policy acts.
+#[doc(hidden)]
 pub fn plan_in_background(
     history: &History,
     fixed_tokens: impl Into<PlannedPrefixTokens>,
@@ -396,6 +401,7 @@ pub(crate) fn without_summary(
 
 /// Returns the policy's present threshold and the reason. Displays show the threshold, and [`plan`] compares
 /// the meter's bound with it.
+#[doc(hidden)]
 pub fn line(
     history: &History,
     fixed_tokens: u64,
@@ -445,6 +451,7 @@ fn growth(history: &History) -> u64 {
 
 /// Returns the most tokens of a request that continues an answer. At least a quarter of the window stays free for the
 /// rest of the answer.
+#[doc(hidden)]
 pub fn pause_target(budget: &Budget) -> u64 {
     // The share is that of decision 0018.
     budget.usable.min(budget.window * 3 / 4)

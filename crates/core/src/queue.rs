@@ -43,6 +43,7 @@ impl QueuedMessage {
 /// assert_eq!(text, "First: stop\n\nAlso: go left");
 /// assert_eq!(meta.unwrap().message_count, 2);
 /// ```
+#[doc(hidden)]
 pub fn coalesce(messages: &[QueuedMessage]) -> (Vec<Part>, Option<CoalescedMessages>) {
     let [first, .., last] = messages else {
         return (messages.first().map(|one| one.parts.clone()).unwrap_or_default(), None);

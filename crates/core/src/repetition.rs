@@ -24,6 +24,7 @@ const MAX_KEPT_BYTES: u64 = 1 << 20;
 ///
 /// Only exact repetition counts. A counter that changes in each round makes the rounds different.
 #[derive(Clone, Debug)]
+#[doc(hidden)]
 pub struct RepetitionDetector {
     end: VecDeque<u8>,
     unchecked: usize,

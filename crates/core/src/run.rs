@@ -57,7 +57,7 @@ use loop_state::{AppendContinuation, CountContinuation, LoopState, RunPhase, Run
 use session::SessionState;
 
 /// The most time of the recovery step after a time-out, in milliseconds.
-pub const RECOVERY_STEP_MS: u64 = 60_000;
+pub(crate) const RECOVERY_STEP_MS: u64 = 60_000;
 
 /// The state of a session, for people who watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

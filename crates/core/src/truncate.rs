@@ -8,6 +8,7 @@ use crate::ids::{LogHandle, LogRange, Seq};
 use crate::message::{OutputTruncation, Part, ToolResult};
 
 /// The first words of every marker.
+#[doc(hidden)]
 pub const MARKER: &str = "[Output truncated - exceeded maximum length]";
 
 /// Number of times that a cut is shortened before only the marker stays. Each try is at most three quarters of the
@@ -176,6 +177,7 @@ fn search_bytes(text: &str) -> usize {
 ///     "[Output truncated - exceeded maximum length] 1,234 of 5,678 characters left out; the whole is lh:42",
 /// );
 /// ```
+#[doc(hidden)]
 pub fn marker(omitted_chars: u64, total_chars: u64, handle: LogHandle) -> String {
     let (omitted, total) = (grouped(omitted_chars), grouped(total_chars));
     format!("{MARKER} {omitted} of {total} characters left out; the whole is {handle}")
@@ -194,6 +196,7 @@ fn longest_marker(total_chars: u64) -> String {
 
 /// Returns the text that the model is shown: head, marker on a line of its own, tail. `seq` is the position of the
 /// result.
+#[doc(hidden)]
 pub fn render(kept: &str, truncation: &OutputTruncation, seq: Seq) -> String {
     let handle = LogHandle(LogRange::one(seq));
     let mut marker = marker(truncation.omitted_chars, truncation.total_chars, handle);
@@ -220,6 +223,7 @@ pub(crate) fn shortened(cut: &TruncatedText, seq: Seq, has_recall: bool) -> Stri
 
 /// Returns the content of a result as people and the model are shown it. The first text of a truncated result has the
 /// marker. `seq` is the position of the result.
+#[doc(hidden)]
 pub fn shown_content(result: &ToolResult, seq: Seq) -> Vec<Part> {
     let mut content = result.content.clone();
     if let Some(truncation) = &result.truncated

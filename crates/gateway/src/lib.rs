@@ -24,7 +24,7 @@ pub use gateway::{
 };
 pub use hook::PreCompactHook;
 pub use longhaul_providers::connect::Kind;
-pub use longhaul_wire::edit::Dialect;
+pub use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind};
 pub use relay::RelayEndpoint;
 pub use upstream::{UpstreamModelEntry, UpstreamOptions};
 pub use window::{KnownWindow, NoSharedWindowStore, SharedWindowStore};

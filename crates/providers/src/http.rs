@@ -35,13 +35,17 @@ use client::is_loopback;
 use proxy_answer::RefusalOrigin;
 use silence::BodyIdleTimeout;
 
-pub use base_url::{
-    BaseUrl, base_without_operation, is_page, operation_hint, take_base_url_hints, warn_of_base_url,
-};
+pub(crate) use base_url::base_without_operation;
+#[doc(hidden)]
+pub use base_url::{BaseUrl, is_page, operation_hint, take_base_url_hints, warn_of_base_url};
+#[doc(hidden)]
 pub use client::builder;
+#[doc(hidden)]
 pub use coding::{BodyDecompressor, ContentCodingError};
 pub use network::NetworkVariables;
+#[doc(hidden)]
 pub use proxy_answer::proxy_answer_hint;
+#[doc(hidden)]
 pub use retry_after::retry_after;
 pub use secret::Secret;
 

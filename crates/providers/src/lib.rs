@@ -5,16 +5,20 @@
 //! attempt did nothing: a refused connection to the local machine, and a base URL without the version of the API.
 
 pub mod anthropic;
+#[doc(hidden)]
 pub mod catalogued;
+pub mod conformance;
 pub mod connect;
 mod endpoint;
 pub mod gemini;
 pub mod http;
+#[doc(hidden)]
 pub mod lines;
 pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod scripted;
+#[doc(hidden)]
 pub mod sse;
 
 use std::pin::Pin;

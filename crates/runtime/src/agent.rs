@@ -30,6 +30,10 @@ pub use self::builder::{AgentBuilder, BuildError};
 pub(crate) use self::deferral::DeferralDecision;
 use crate::calibration::{CalibrationStore, MissingAbility};
 use crate::clock::now_ms;
+pub use crate::config::{ConfigError, ConfigProblem, ConfigProblemKind};
+#[cfg(feature = "tokenizers")]
+pub use crate::config_agent::TokenCounterError;
+pub use crate::config_agent::{ConfigFileError, HookSetupError, McpSetupError};
 use crate::context::{RequestPrefixTokens, ToolTokens};
 use crate::hooks::HookSet;
 use crate::recall;
@@ -40,6 +44,7 @@ use crate::workspace::Workspace;
 
 /// The least window, in tokens, whose model gets full tool descriptions. Below this size the descriptions take at most
 /// 500 tokens.
+#[doc(hidden)]
 pub const SMALL_WINDOW_TOKENS: u64 = 16_000;
 
 /// Everything a session needs besides its log. Shared by all sessions of a runtime.
@@ -54,8 +59,10 @@ pub struct Agent {
     /// The counter of the model's tokens.
     pub counter: MessageTokenCounter,
     /// The condition under which the server is asked to count.
+    #[doc(hidden)]
     pub counting: ServerCountPolicy,
     /// The store of the facts learned of the model's vocabulary.
+    #[doc(hidden)]
     pub calibrations: Arc<CalibrationStore>,
     /// The tools on offer to the model, besides `recall`, which sessions have unless the set turns `recall` off.
     pub tools: ToolSet,
@@ -75,6 +82,7 @@ pub struct Agent {
 
 /// A model, its limits, counter and prices: the fields of an agent to replace with the model.
 #[derive(Clone)]
+#[doc(hidden)]
 pub struct ServedModel {
     /// The model.
     pub provider: SharedProvider,
@@ -192,6 +200,7 @@ impl Agent {
     }
 
     /// Returns the agent's model.
+    #[doc(hidden)]
     pub fn served(&self) -> ServedModel {
         ServedModel {
             provider: Arc::clone(&self.provider),
@@ -204,6 +213,7 @@ impl Agent {
     }
 
     /// Returns the same agent with another model.
+    #[doc(hidden)]
     pub fn with_model(&self, model: ServedModel) -> Self {
         let ServedModel { provider, limits, counter, counting, calibrations, prices } = model;
         let mut other = Self { provider, limits, counter, counting, calibrations, ..self.clone() };
@@ -257,6 +267,7 @@ impl Agent {
     }
 
     /// Returns the tool definitions of a session's next request.
+    #[doc(hidden)]
     pub fn specs_for(&self, history: &History) -> Vec<ToolSpec> {
         let mut specs = self.specs();
         let offers_recall = history.offers_recall();
@@ -265,6 +276,7 @@ impl Agent {
     }
 
     /// Returns whether the model gets short tool descriptions.
+    #[doc(hidden)]
     pub fn has_small_window(&self) -> bool {
         self.limits.window.is_some_and(|tokens| tokens < SMALL_WINDOW_TOKENS)
     }
@@ -281,11 +293,13 @@ impl Agent {
     }
 
     /// Returns the estimated tokens of the prefix of every request once `recall` is offered.
+    #[doc(hidden)]
     pub fn fixed_share(&self) -> RequestPrefixTokens {
         self.share_of(self.specs())
     }
 
     /// Returns the estimated tokens of the prefix of a session's next request.
+    #[doc(hidden)]
     pub fn fixed_share_for(&self, history: &History) -> RequestPrefixTokens {
         self.share_of(self.specs_for(history))
     }

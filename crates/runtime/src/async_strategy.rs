@@ -13,7 +13,7 @@ use longhaul_core::run::{PreCompactInput, PreCompactOutput};
 use longhaul_core::strategy::CompactionStrategy;
 
 /// The default time for a strategy to write a replacement.
-pub const REPLACEMENT_DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const REPLACEMENT_DEADLINE: Duration = Duration::from_secs(60);
 
 /// A strategy that writes the text in the place of old messages. The strategy may ask a model, a database or a service.
 ///

@@ -110,6 +110,7 @@ pub struct ContextBasis {
 
 /// The prefix of every request, in estimated tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[doc(hidden)]
 pub struct RequestPrefixTokens {
     /// The system prompt.
     pub system: u64,
@@ -131,6 +132,7 @@ pub(crate) fn of(run: &Run, agent: &Agent) -> ContextReport {
 }
 
 /// Reads the display from a session's loop. Parts add up to `total`.
+#[doc(hidden)]
 pub fn report(run: &Run, fixed: &RequestPrefixTokens, window_source: &str) -> ContextReport {
     let (history, budget, reading) = (run.history(), run.budget(), run.meter());
     let tools: u64 = fixed.tools.iter().map(|share| share.tokens).sum();

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use markdown::markdown;
 
 /// Version of the file format: the first line and the order of the others. Events have a version of their own.
+#[doc(hidden)]
 pub const VERSION: u32 = 1;
 
 /// The kind of file in the first line.
@@ -92,6 +93,7 @@ fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
 }
 
 /// Returns the blobs named in a log, each once, in the order of the log.
+#[doc(hidden)]
 pub fn blob_refs<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<BlobRef> {
     let mut found = Vec::new();
     for event in events {

@@ -58,9 +58,11 @@ pub use self::pre_compact::PreCompactDecision;
 use crate::async_strategy::AsyncStrategy;
 
 /// The default time for a hook.
+#[doc(hidden)]
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
 /// The longest answer of a command or a server, in bytes.
+#[doc(hidden)]
 pub const MAX_ANSWER_BYTES: usize = 1 << 20;
 
 /// The event at which a hook is asked.

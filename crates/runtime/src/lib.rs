@@ -169,7 +169,9 @@
 
 // Modules that are hidden in the documentation are for the server and the command line.
 pub mod agent;
+#[doc(hidden)]
 pub mod agents;
+#[doc(hidden)]
 pub mod api_events;
 pub mod async_strategy;
 #[doc(hidden)]
@@ -178,7 +180,9 @@ pub mod calibration;
 pub mod clock;
 #[doc(hidden)]
 pub mod compaction;
+#[doc(hidden)]
 pub mod config;
+#[doc(hidden)]
 pub mod config_agent;
 pub mod context;
 pub mod counter;
@@ -194,6 +198,7 @@ pub mod mcp;
 #[doc(hidden)]
 pub mod picture;
 pub mod prelude;
+#[doc(hidden)]
 pub mod recall;
 pub mod sandbox;
 pub mod session;

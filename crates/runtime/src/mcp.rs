@@ -35,12 +35,13 @@ use self::named_files::{CommandFileDigests, CommandFiles, does_more};
 use self::secrets::McpSecrets;
 use self::server::McpServerState;
 use self::tool::McpTool;
-use crate::config::{McpServerConfig, McpToolFilter, McpTransport};
 use crate::sandbox::{IsolatedHome, Sandbox};
 use crate::tools::Tool;
 
 pub use self::tool_list::ToolListChange;
-pub use crate::config::is_server_name;
+pub use crate::config::{
+    McpCommand, McpHttpEndpoint, McpServerConfig, McpToolFilter, McpTransport, is_server_name,
+};
 
 /// The folder and sandbox that servers are started with, and the time that a start may take.
 #[derive(Clone, Debug)]
@@ -138,6 +139,7 @@ impl McpServers {
     }
 
     /// Returns the differences between the servers' current tools and the tools that the model was shown at the start.
+    #[doc(hidden)]
     pub fn changes(&self) -> Vec<ToolListChange> {
         self.servers.iter().filter_map(|server| server.change()).collect()
     }
@@ -171,6 +173,7 @@ async fn start(
 ///
 /// A program is privileged if it may do more than the agent's commands: the program has the network while commands have
 /// none, or the configuration gave the program a secret.
+#[doc(hidden)]
 pub fn exposed_files(
     configs: &BTreeMap<String, McpServerConfig>,
     place: &McpLaunchOptions,

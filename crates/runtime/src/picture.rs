@@ -15,7 +15,7 @@ use no_rewrite as rewrite;
 pub use fit::{FittedPicture, PictureFitError, PictureLimits, fit};
 
 /// The maximum length of a side, in pixels.
-pub const LONGEST_SIDE: usize = 32_768;
+pub(crate) const LONGEST_SIDE: usize = 32_768;
 
 /// The maximum number of pixels: 100 million take 400 MB after decoding.
 pub const MOST_PIXELS: usize = 100_000_000;

@@ -192,6 +192,7 @@ pub enum SandboxError {
 
 /// A child to start.
 #[derive(Debug)]
+#[doc(hidden)]
 pub struct SpawnRequest {
     /// The program: a path, or a name looked up in the child's `PATH`.
     pub program: OsString,
@@ -213,6 +214,7 @@ pub struct SpawnRequest {
 /// `.npmrc`, Python's site-packages), so no other child can open the folder. The folder is made for the first child and
 /// shared by all later children. The folder is removed when the value and all clones are dropped.
 #[derive(Clone, Debug, Default)]
+#[doc(hidden)]
 pub struct IsolatedHome(Arc<OnceCell<PrivateTempFolder>>);
 
 impl IsolatedHome {
@@ -291,6 +293,7 @@ impl Sandbox {
     }
 
     /// Returns the children's paths, network access and resources.
+    #[doc(hidden)]
     pub fn report(&self) -> &SandboxReport {
         &self.report
     }
@@ -321,6 +324,7 @@ impl Sandbox {
     /// # Errors
     /// [`SandboxError::Confine`] if confinement worked at first and fails now, or if the network is denied and the
     /// system cannot enforce the denial; [`SandboxError::Start`].
+    #[doc(hidden)]
     pub async fn spawn(&self, request: SpawnRequest) -> Result<ConfinedChild, SandboxError> {
         self.start(request, self.policy.network, self.policy.limits, &self.private).await
     }
@@ -330,6 +334,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// The errors of [`spawn`](Self::spawn), and [`SandboxError::Private`].
+    #[doc(hidden)]
     pub async fn spawn_server(
         &self,
         request: SpawnRequest,
@@ -345,6 +350,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// The errors of [`spawn`](Self::spawn), and [`SandboxError::Private`].
+    #[doc(hidden)]
     pub async fn spawn_apart(
         &self,
         request: SpawnRequest,
@@ -411,6 +417,7 @@ impl Sandbox {
 ///
 /// # Errors
 /// The system's error. On systems without such a switch nothing happens, which is no error.
+#[doc(hidden)]
 pub fn protect_this_process() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;

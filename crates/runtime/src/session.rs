@@ -239,6 +239,7 @@ impl Session {
 
     /// Takes messages left waiting by a crash or a cancel, if the agent's rules require no person
     /// ([`RunRecovery::Continue`](longhaul_core::run::RunRecovery)). In a parked session the messages keep waiting.
+    #[doc(hidden)]
     pub fn take_up(&self) {
         self.command(SessionCommand::TakeUp);
     }
@@ -265,17 +266,20 @@ impl Session {
     }
 
     /// Returns the announcements from now on.
+    #[doc(hidden)]
     pub fn watch(&self) -> EventReceiver {
         self.subscribe().announcements
     }
 
     /// Returns the announcements from now on and the state before, for a watcher that comes late or returns.
+    #[doc(hidden)]
     pub fn subscribe(&self) -> EventSubscription {
         self.shared.feed.subscribe(Arc::clone(&self.in_use))
     }
 
     /// Returns the announcements of the events after `after` up to `until`, for the first `events` events. The result
     /// is `None` if the events are no longer in memory and the log must be read.
+    #[doc(hidden)]
     pub fn missed_events(&self, after: Seq, until: Seq, events: usize) -> Option<MissedEvents> {
         self.shared.feed.missed_events(after, until, events)
     }
@@ -345,6 +349,7 @@ impl Session {
 
     /// Returns the retention report of a compaction, if no compaction since the session was opened is newer.
     /// [`compaction::survival`](crate::compaction::survival) reads the log for any other.
+    #[doc(hidden)]
     pub fn newest_survival(&self, edit_id: &EditId) -> Option<RetentionReport> {
         let newest = self.shared.survival.lock().unwrap_or_else(PoisonError::into_inner);
         newest.as_ref().filter(|(id, _)| id == edit_id).map(|(_, survival)| survival.clone())
@@ -374,6 +379,7 @@ impl Session {
     ///
     /// # Errors
     /// [`SessionError::Busy`] if a cancel arrived meanwhile; [`SessionError::Stopped`].
+    #[doc(hidden)]
     pub async fn preview_by(
         &self,
         strategy: Option<SharedStrategy>,
@@ -460,6 +466,7 @@ impl Session {
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
+    #[doc(hidden)]
     pub async fn inspect_run<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Run) -> T + Send + 'static,
@@ -472,6 +479,7 @@ impl Session {
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
+    #[doc(hidden)]
     pub async fn inspect_run_and_status<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Run, RunStatus) -> T + Send + 'static,
@@ -487,6 +495,7 @@ impl Session {
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
+    #[doc(hidden)]
     pub async fn inspect_run_in_order<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Run) -> T + Send + 'static,
@@ -520,6 +529,7 @@ impl Session {
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
+    #[doc(hidden)]
     pub async fn recall_source(&self) -> Result<RecallSource, SessionError> {
         let index = self.shared.search_index.clone();
         self.inspect_run(move |run| RecallSource::with(run.history(), index)).await

@@ -184,6 +184,12 @@ pub enum SessionEvent {
         content: Vec<Part>,
         /// True if the output was too long and the model sees the beginning or end.
         is_truncated: bool,
+        /// The number of characters left out of `content`; 0 for a whole result.
+        #[serde(default)]
+        omitted_chars: u64,
+        /// The number of characters of the whole output, if some are left out; else 0.
+        #[serde(default)]
+        total_chars: u64,
     },
     /// A model call is over and gave an answer.
     StepFinished {
@@ -259,17 +265,26 @@ pub enum SessionEvent {
         original_messages: u64,
         /// Messages after.
         compressed_messages: u64,
+        /// The strategy's choice in words, for people.
+        #[serde(default)]
+        note: String,
     },
     /// Old tool results gave way to placeholders.
     Pruned {
         /// The edit, for [`Session::undo`](crate::session::Session::undo).
         edit_id: EditId,
+        /// The strategy.
+        #[serde(default)]
+        strategy: String,
         /// The number of results.
         results: u64,
         /// The request before, in tokens.
         original_tokens: u64,
         /// The request after, in tokens.
         compressed_tokens: u64,
+        /// The strategy's choice in words, for people.
+        #[serde(default)]
+        note: String,
     },
     /// A compaction was not made.
     CompactionFailed {
@@ -345,6 +360,7 @@ pub enum MessageSource {
 impl SessionEvent {
     /// Returns the typed form of an announcement. The result is `None` for an announcement that repeats another, such
     /// as the empty piece that ends a text.
+    #[doc(hidden)]
     pub fn from_announcement(announcement: &ApiEvent) -> Option<Self> {
         let fields = EventFields(&announcement.payload);
         match announcement.name {
@@ -496,6 +512,8 @@ fn tool_event(name: &str, fields: &EventFields<'_>) -> Option<SessionEvent> {
             status: fields.get("status")?,
             content: fields.get("sanitized")?,
             is_truncated: fields.get("truncated")?,
+            omitted_chars: fields.optional("omittedChars")?.unwrap_or(0),
+            total_chars: fields.optional("totalChars")?.unwrap_or(0),
         },
         _ => return None,
     })
@@ -527,12 +545,15 @@ fn context_event(name: &str, fields: &EventFields<'_>) -> Option<SessionEvent> {
             compressed_tokens: fields.get("compressedTokens")?,
             original_messages: fields.get("originalMessages")?,
             compressed_messages: fields.get("compressedMessages")?,
+            note: fields.get("costNote")?,
         },
         "context:pruned" => SessionEvent::Pruned {
             edit_id: fields.get("compactionId")?,
+            strategy: fields.get("strategy")?,
             results: fields.get("prunedCount")?,
             original_tokens: fields.get("originalTokens")?,
             compressed_tokens: fields.get("compressedTokens")?,
+            note: fields.get("costNote")?,
         },
         "context:compact-failed" => SessionEvent::CompactionFailed {
             strategy: fields.get("strategy")?,
@@ -560,4 +581,49 @@ fn order_event(name: &str, fields: &EventFields<'_>) -> Option<SessionEvent> {
         "order:removed" => SessionEvent::OrderRemoved { order_id: fields.get("orderId")? },
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(name: &'static str, payload: Value) -> SessionEvent {
+        SessionEvent::from_announcement(&ApiEvent::passing(name, &"s".into(), payload)).unwrap()
+    }
+
+    #[test]
+    fn a_shortened_result_tells_how_much_is_left_out() {
+        let mut payload = json!({
+            "callId": "c", "toolName": "bash", "status": "completed", "sanitized": [], "truncated": true,
+            "omittedChars": 1_200, "totalChars": 2_000,
+        });
+        let SessionEvent::ToolResult { omitted_chars, total_chars, .. } =
+            event("llm:tool-result", payload.clone())
+        else {
+            panic!()
+        };
+        assert_eq!((omitted_chars, total_chars), (1_200, 2_000));
+        payload.as_object_mut().unwrap().retain(|key, _| !key.ends_with("Chars"));
+        payload["truncated"] = false.into();
+        let whole = event("llm:tool-result", payload);
+        assert!(
+            matches!(whole, SessionEvent::ToolResult { omitted_chars: 0, total_chars: 0, .. }),
+            "{whole:?}"
+        );
+    }
+
+    #[test]
+    fn a_prune_names_its_strategy_and_its_choice() {
+        let payload = json!({
+            "compactionId": "e", "strategy": "adaptive", "prunedCount": 2, "originalTokens": 9,
+            "compressedTokens": 4, "costNote": "2 results left out, because they are old",
+        });
+        let SessionEvent::Pruned { strategy, note, .. } = event("context:pruned", payload) else { panic!() };
+        assert_eq!(
+            (strategy.as_str(), note.as_str()),
+            ("adaptive", "2 results left out, because they are old")
+        );
+    }
 }

@@ -15,10 +15,13 @@ pub use self::file::{SettingsFile, Written};
 use crate::config::TriggerConfig;
 
 /// The value of `pruningAgent` for the session's own model.
+#[doc(hidden)]
 pub const SAME_AGENT: &str = "__same__";
 /// The value of `summarizeWith` for the session's own model.
+#[doc(hidden)]
 pub const SAME_MODEL: &str = "same";
 /// The value of `summarizeWith` for no model: extracts are made by program.
+#[doc(hidden)]
 pub const EXTRACT: &str = "extract";
 
 /// The maximum length of a name, in characters.

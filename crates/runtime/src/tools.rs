@@ -4,21 +4,21 @@
 //! not shorten its answer to the room that is left. It only reports which end of a long answer matters
 //! ([`PreservedEnd`]).
 
-pub mod arguments;
-pub mod bash;
+mod arguments;
+mod bash;
 mod capture;
-pub mod edit;
+mod edit;
 mod function;
-pub mod glob;
-pub mod grep;
+mod glob;
+mod grep;
 mod ignored;
-pub mod ls;
-pub mod read;
+mod ls;
+mod read;
 mod short_descriptions;
 #[cfg(test)]
 mod tests;
 mod walk;
-pub mod write;
+mod write;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ use crate::workspace::{Workspace, WorkspaceError};
 
 /// The names of the library's tools, `recall` among them, in the model's order. These are the valid values of
 /// `tools.enabled` and `tools.disabled`.
-pub const BUILTIN: [&str; 8] = ["read", "bash", "edit", "write", "grep", "glob", "ls", RECALL];
+pub(crate) const BUILTIN: [&str; 8] = ["read", "bash", "edit", "write", "grep", "glob", "ls", RECALL];
 
 /// The tool that every session has in addition to its tool set.
 const RECALL: &str = crate::recall::NAME;

@@ -201,6 +201,7 @@ impl Workspace {
 
     /// Returns the workspace with the agent files in use, which tools may read but not change.
     #[must_use]
+    #[doc(hidden)]
     pub fn with_agent_files(mut self, files: &[PathBuf]) -> Self {
         self.agent_files = files.iter().map(|path| canonical_as_far_as_possible(path)).collect();
         self
@@ -209,6 +210,7 @@ impl Workspace {
     /// Returns the workspace with the files of privileged MCP programs, which tools may read but not change. Such a
     /// program may do more than commands.
     #[must_use]
+    #[doc(hidden)]
     pub fn with_mcp_programs(mut self, files: &[PathBuf]) -> Self {
         self.mcp_programs = files.iter().map(|path| canonical_as_far_as_possible(path)).collect();
         self
@@ -297,6 +299,7 @@ impl Workspace {
     }
 
     /// Waits until no other tool of this process changes the file, and locks the file.
+    #[doc(hidden)]
     pub fn turn<'a>(&'a self, path: &'a ResolvedPath) -> FileWriteLock<'a> {
         FileWriteLock::take(self, path)
     }

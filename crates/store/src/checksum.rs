@@ -4,6 +4,7 @@ use longhaul_core::ids::Millis;
 
 /// Returns the checksum for a back-end to store beside an event: the first eight bytes of a BLAKE3 hash over the
 /// event's format, time and body. A back-end checks the position and the session as keys.
+#[doc(hidden)]
 pub fn event_checksum(format: i64, at: Millis, body: &[u8]) -> i64 {
     let mut hash = blake3::Hasher::new();
     hash.update(&format.to_le_bytes()).update(&at.to_le_bytes()).update(body);

@@ -9,6 +9,7 @@ mod chunks;
 mod inbox;
 mod lease;
 mod log;
+#[doc(hidden)]
 pub mod model;
 mod requests;
 mod sessions;
@@ -22,13 +23,21 @@ use longhaul_core::metadata::MessageMetadata;
 
 use crate::{EnqueueReceipt, Lease, LogAppend, NewQueuedMessage, NewSession, SharedStore, StoreError};
 
+#[doc(hidden)]
 pub use self::chunks::*;
+#[doc(hidden)]
 pub use self::inbox::*;
+#[doc(hidden)]
 pub use self::lease::*;
+#[doc(hidden)]
 pub use self::log::*;
+#[doc(hidden)]
 pub use self::requests::*;
+#[doc(hidden)]
 pub use self::sessions::*;
+#[doc(hidden)]
 pub use self::upkeep::*;
+#[doc(hidden)]
 pub use self::watch::*;
 
 /// Makes one test of each promise. See [the module](mod@crate::conformance).

@@ -7,6 +7,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// The errors of the file system.
+#[doc(hidden)]
 pub fn flush_folder(folder: &Path) -> io::Result<()> {
     if cfg!(not(unix)) {
         // Other systems cannot open a folder as a file.

@@ -43,6 +43,7 @@ struct QueuedMessageBody<P> {
 ///
 /// # Errors
 /// Never in practice; [`StoreError::Storage`] is passed on rather than hidden.
+#[doc(hidden)]
 pub fn encode_queued(parts: &[Part], metadata: Option<&MessageMetadata>) -> Result<String, StoreError> {
     let encoded = match metadata {
         // A bare list is also the form of messages that were stored before metadata existed.
@@ -56,6 +57,7 @@ pub fn encode_queued(parts: &[Part], metadata: Option<&MessageMetadata>) -> Resu
 ///
 /// # Errors
 /// The errors of [`serde_json`] for any other text.
+#[doc(hidden)]
 pub fn decode_queued(body: &str) -> Result<(Vec<Part>, Option<MessageMetadata>), serde_json::Error> {
     if body.starts_with('{') {
         let QueuedMessageBody { parts, metadata } = serde_json::from_str(body)?;

@@ -17,6 +17,7 @@ mod memory;
 mod nodes;
 mod request;
 mod session;
+#[doc(hidden)]
 pub mod transfer;
 mod upkeep;
 mod watchers;
@@ -49,6 +50,7 @@ pub use crate::session::{
     AnswerChunk, Lease, LogAppend, NewSession, SessionCounts, SessionRecord, SessionRecordChange,
     UndamagedEvents, ViewChangeKind,
 };
+#[doc(hidden)]
 pub use crate::transfer::{SessionCopy, SessionTransfer};
 pub use crate::upkeep::{MaintenanceLock, SharedUpkeep, StoreMaintenance};
 pub use crate::watchers::{PendingWatch, SessionWatchers};

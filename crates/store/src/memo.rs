@@ -8,6 +8,7 @@
 //! Beside the edits the cache keeps texts under keys of another scope: the answers for such a client to continue
 //! by name. A lost text costs the client a request with all of its history.
 
+#[doc(hidden)]
 pub mod conformance;
 mod limits;
 mod memory;
@@ -120,11 +121,13 @@ impl fmt::Debug for PrefixCacheKey {
 ///
 /// # Errors
 /// [`StoreError::Storage`] if the edits have no such form.
+#[doc(hidden)]
 pub fn encode_edits(edits: &[ViewEdit]) -> Result<String, StoreError> {
     serde_json::to_string(edits).map_err(|error| StoreError::Storage(error.to_string()))
 }
 
 /// Returns the edits in the stored form `body`. Logs a warning and returns `None` for an unreadable body.
+#[doc(hidden)]
 pub fn decode_edits(key: &PrefixCacheKey, body: &str) -> Option<Vec<ViewEdit>> {
     let read = serde_json::from_str(body);
     read.inspect_err(|error| tracing::warn!(?key, %error, "a remembered view edit cannot be read")).ok()

@@ -1,6 +1,7 @@
 //! OpenAI Chat Completions, as OpenAI and compatible servers speak it (LM Studio, llama.cpp, vLLM, OpenRouter,
 //! DeepSeek, Mistral, Groq …). Differences between servers are data in [`family`].
 
+#[doc(hidden)]
 pub mod edit;
 pub mod family;
 pub mod request;

@@ -12,16 +12,16 @@ use http::StatusCode;
 use longhaul_core::message::{ModelStopReason, Part, ToolSpec};
 use longhaul_core::usage::Usage;
 
-pub mod canonical;
+pub(crate) mod canonical;
 pub mod deferral;
 pub mod envelope;
 pub mod ephemeral;
 pub mod hidden;
-pub mod insertion;
+pub(crate) mod insertion;
 pub mod media;
-pub mod overlap;
+pub(crate) mod overlap;
 pub mod patch;
-pub mod repetition_filter;
+pub(crate) mod repetition_filter;
 pub mod request_parts;
 pub mod tool_parameters;
 

@@ -35,7 +35,7 @@ pub(crate) fn error(
 
 /// Returns the model's stop reason from any server's word (`finish_reason`, `stop_reason`, `done_reason`). `None`
 /// if the server failed instead.
-pub fn finish_of_reason(reason: &str) -> Option<ModelStopReason> {
+pub(crate) fn finish_of_reason(reason: &str) -> Option<ModelStopReason> {
     Some(match reason {
         "stop" | "end_turn" | "eos" | "stop_sequence" | "complete" => ModelStopReason::Stop,
         "tool_calls" | "tool_use" | "function_call" => ModelStopReason::ToolCalls,
@@ -52,7 +52,7 @@ pub fn finish_of_reason(reason: &str) -> Option<ModelStopReason> {
 }
 
 /// Corrects a reason by the answer's parts: servers name reasons carelessly, so tool calls decide.
-pub fn agree_with_parts(finish: ModelStopReason, parts: &[Part]) -> ModelStopReason {
+pub(crate) fn agree_with_parts(finish: ModelStopReason, parts: &[Part]) -> ModelStopReason {
     let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     match (finish, has_calls) {
         (ModelStopReason::Stop | ModelStopReason::Other, true) => ModelStopReason::ToolCalls,

@@ -11,35 +11,47 @@
 //! - [`catalog`], [`Limits`]: the known limits and abilities of models.
 //! - [`surrogates`], [`token_count`], [`validation`]: parts shared by all wires.
 
+#[doc(hidden)]
 pub mod added_fields;
 mod answer_size;
+#[doc(hidden)]
 pub mod base_url;
 pub mod catalog;
 pub mod chat;
+#[doc(hidden)]
 pub mod edit;
-pub mod finish;
+pub(crate) mod finish;
 pub mod gemini;
 mod limits;
 pub mod messages;
 mod model_call;
 pub mod ollama;
 pub mod overflow;
+#[doc(hidden)]
 pub mod param_mapping;
 mod provider_kind;
+#[doc(hidden)]
 pub mod raw_json;
 #[cfg(test)]
 mod recorded;
 mod refused_parameter;
+#[doc(hidden)]
 pub mod refused_part;
+#[doc(hidden)]
 pub mod request_body;
+#[doc(hidden)]
 pub mod response_writer;
 pub mod responses;
+#[doc(hidden)]
 pub mod server_error;
 mod settings;
 pub mod sse;
 mod stream_decoder;
+#[doc(hidden)]
 pub mod surrogates;
+#[doc(hidden)]
 pub mod token_count;
+#[doc(hidden)]
 pub mod usage;
 pub mod validation;
 

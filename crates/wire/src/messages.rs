@@ -4,6 +4,7 @@
 //! argument bytes of tool calls. Content of another model is sent as text and tool calls.
 
 mod block;
+#[doc(hidden)]
 pub mod edit;
 pub mod request;
 mod stream;

@@ -171,7 +171,7 @@ pub fn unreadable(payload: &str, error: &serde_json::Error) -> ProviderError {
 }
 
 /// Returns the error for a content field with an unreadable value.
-pub fn garbled(key: &str, json: &str) -> ProviderError {
+pub(crate) fn garbled(key: &str, json: &str) -> ProviderError {
     let quote: String = json.chars().take(MAX_QUOTE_CHARS).collect();
     let message = format!("the stream holds an unreadable `{key}`: {quote}");
     ProviderError { body: Some(quote), ..ProviderError::new(ErrorCode::ThirdParty, message) }

@@ -1,9 +1,9 @@
 //! Writers of a model's answer in the dialect of a client whose upstream speaks another one.
 
-pub mod chat;
-pub mod messages;
+mod chat;
+mod messages;
 mod order;
-pub mod responses;
+mod responses;
 #[cfg(test)]
 mod tests;
 

@@ -3,6 +3,7 @@
 //! Each output item is a part. An item of the same model is sent back unchanged: ids, encrypted reasoning, phases and
 //! the argument bytes of calls. Nothing is stored at the provider: every request holds the whole conversation.
 
+#[doc(hidden)]
 pub mod edit;
 mod encode;
 mod input;

@@ -46,7 +46,7 @@ fn first_count(counts: &RawObject, keys: &[&str]) -> Option<u64> {
 
 /// Decodes the `timings` object of llama.cpp. llama.cpp sends the object at the end of an answer and, with
 /// `timings_per_token`, with every piece. `None` if the object does not state the cached tokens.
-pub fn llama_cpp_timings(raw: &str) -> Option<Usage> {
+pub(crate) fn llama_cpp_timings(raw: &str) -> Option<Usage> {
     let timings = RawObject::parse(raw)?;
     let cached = timings.tokens("cache_n")?;
     Some(Usage {
@@ -60,7 +60,7 @@ pub fn llama_cpp_timings(raw: &str) -> Option<Usage> {
 }
 
 /// Decodes the `usage` object of the Responses API. `None` if it counts neither input nor output.
-pub fn responses_usage(raw: &str) -> Option<Usage> {
+pub(crate) fn responses_usage(raw: &str) -> Option<Usage> {
     let counts = RawObject::parse(raw)?;
     let (input, output) = (counts.tokens("input_tokens"), counts.tokens("output_tokens"));
     input.or(output)?;
@@ -75,7 +75,7 @@ pub fn responses_usage(raw: &str) -> Option<Usage> {
 }
 
 /// Decodes the `usageMetadata` object of Gemini. `None` if it does not count the prompt.
-pub fn gemini_usage(counts: &RawObject) -> Option<Usage> {
+pub(crate) fn gemini_usage(counts: &RawObject) -> Option<Usage> {
     // Early pieces of a stream have the object without counts.
     counts.get("promptTokenCount")?;
     let thoughts = counts.tokens("thoughtsTokenCount").unwrap_or_default();

@@ -1,11 +1,11 @@
 //! The parts of an agent, as a file sets them.
 
+use crate::lab::synthetic;
 use longhaul::config_agent;
 use longhaul_core::budget::{Budget, StrategyTrigger};
 use longhaul_core::history::History;
 use longhaul_core::plan::{self, CompactionPolicy, Plan, PlanTrigger, TokenPrices};
 use longhaul_core::strategy::NAMES;
-use longhaul_lab::synthetic;
 
 use super::*;
 

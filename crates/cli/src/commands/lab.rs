@@ -8,10 +8,10 @@ mod wanted;
 use std::io::IsTerminal;
 use std::path::Path;
 
-use longhaul_lab::outcome::ReplayOutcome as Replayed;
-use longhaul_lab::recording::SessionRecording;
-use longhaul_lab::replay::{self, ReplayOptions};
-use longhaul_lab::report::{ReplayReport, ReportFact, ReportHeader, assumptions};
+use crate::lab::outcome::ReplayOutcome as Replayed;
+use crate::lab::recording::SessionRecording;
+use crate::lab::replay::{self, ReplayOptions};
+use crate::lab::report::{ReplayReport, ReportFact, ReportHeader, assumptions};
 
 use crate::agent_file;
 use crate::args::{LabCommand, ReplayArgs};

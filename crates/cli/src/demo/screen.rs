@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::path::Path;
 
+use longhaul::SessionEvent;
 use longhaul::api_events::ApiEvent;
 use longhaul::clock::now_ms;
 use longhaul::context::ContextReport;
@@ -88,8 +89,8 @@ impl DemoPrinter {
     }
 
     async fn show(&mut self, session: &Session, announcement: &ApiEvent) -> Result<(), SessionError> {
-        if announcement.name == "llm:response" {
-            announcement.text("content").clone_into(&mut self.answer);
+        if let Some(SessionEvent::StepFinished { text, .. }) = SessionEvent::from_announcement(announcement) {
+            self.answer = text;
         }
         match event_from_announcement(announcement) {
             Some(UiEvent::Usage) => {

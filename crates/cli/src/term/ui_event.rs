@@ -1,13 +1,15 @@
 //! The events worth showing. They come from announcements while they happen, and from stored events afterwards.
 
+use longhaul::SessionEvent;
 use longhaul::api_events::ApiEvent;
 use longhaul::clock::now_ms;
+use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EditKind, EditReason, Event, EventBody, PartialAnswerReason, ViewEdit};
 use longhaul_core::ids::Seq;
-use longhaul_core::message::{Message, Part, ToolResult};
+use longhaul_core::message::{Message, Part, Role, ToolResult};
 use longhaul_core::plan::LONG_MESSAGE;
 use longhaul_core::truncate::shown_content;
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::removed_messages::RemovedMessages;
 
@@ -139,6 +141,23 @@ pub(crate) struct RunEndInfo {
     pub(crate) error: Option<(String, String)>,
 }
 
+impl ViewEditInfo {
+    /// Creates the facts of an edit. `tokens` are those before and after; `note` is the choice in words.
+    fn new(id: String, strategy: String, gone: u64, tokens: (u64, u64), note: &str) -> Self {
+        Self {
+            id,
+            strategy,
+            gone: RemovedMessages::from_message_count(gone),
+            before_tokens: tokens.0,
+            after_tokens: tokens.1,
+            is_extract: is_extract(note),
+            is_message_cut: note.starts_with(LONG_MESSAGE),
+            undo: UndoOption::Unknown,
+            why: reason(note).to_owned(),
+        }
+    }
+}
+
 impl UiEvent {
     /// Returns the edit in the event, if it has one.
     pub(crate) fn edit(&mut self) -> Option<&mut ViewEditInfo> {
@@ -149,102 +168,121 @@ impl UiEvent {
     }
 }
 
-/// Returns a number of an announcement; 0 if there is none.
-fn number(announcement: &ApiEvent, key: &str) -> u64 {
-    announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0)
-}
-
 /// Returns the event in an announcement, if it has one to show.
 pub(crate) fn event_from_announcement(announcement: &ApiEvent) -> Option<UiEvent> {
-    let happening = match announcement.name {
-        "message:queued" => UiEvent::Queued { position: number(announcement, "position") },
-        "message:dequeued" => UiEvent::Dequeued { count: number(announcement, "count") },
-        "message:added" => added(announcement)?,
-        "run:started" => UiEvent::RunStarted,
-        "llm:chunk" => match announcement.text("chunkType") {
-            "reasoning" => UiEvent::Reasoning,
-            _ => UiEvent::Text(announcement.text("content").to_owned()),
-        },
-        "llm:tool-input" => UiEvent::ToolInput { tool: announcement.text("toolName").to_owned() },
-        "llm:tool-call" => UiEvent::Call(call(announcement)),
-        "tool:started" => UiEvent::Started { id: announcement.text("callId").to_owned() },
-        "llm:tool-result" => UiEvent::Ended(ended(announcement)),
-        "tool:approval-request" => UiEvent::Asked {
-            approval_id: announcement.text("approvalId").to_owned(),
-            call: call(announcement),
-        },
-        "tool:approval-response" => {
-            UiEvent::Decided { approval_id: announcement.text("approvalId").to_owned() }
+    let happening = match SessionEvent::from_announcement(announcement)? {
+        SessionEvent::MessageQueued { position, .. } => UiEvent::Queued { position },
+        SessionEvent::MessagesTaken { queue_ids } => UiEvent::Dequeued { count: queue_ids.len() as u64 },
+        SessionEvent::MessageAdded { role, parts, interrupted, .. } => added(role, &parts, interrupted)?,
+        SessionEvent::RunStarted { .. } => UiEvent::RunStarted,
+        SessionEvent::TextDelta { text, .. } => UiEvent::Text(text),
+        SessionEvent::ReasoningDelta { .. } => UiEvent::Reasoning,
+        SessionEvent::ToolInputDelta { tool_name, .. } => {
+            UiEvent::ToolInput { tool: tool_name.unwrap_or_default() }
         }
-        // `undo_check::complete` finds out whether a model writes the summary.
-        "context:compacting" => UiEvent::Compacting { is_extract: false },
-        "context:compressed" => UiEvent::Compacted(compacted(announcement)),
-        "context:pruned" => UiEvent::Cleared(shrunk(announcement, number(announcement, "prunedCount"))),
-        "context:compact-failed" => {
-            UiEvent::CompactionFailed { reason: announcement.text("reason").to_owned() }
+        SessionEvent::ToolCall { call_id, tool_name, arguments_text, .. } => UiEvent::Call(ToolCallInfo {
+            id: call_id.to_string(),
+            tool: tool_name,
+            arguments: arguments_text,
+        }),
+        SessionEvent::ToolStarted { call_id } => UiEvent::Started { id: call_id.to_string() },
+        SessionEvent::ToolResult {
+            call_id,
+            status,
+            content,
+            omitted_chars,
+            total_chars,
+            is_truncated,
+            ..
+        } => UiEvent::Ended(ToolResultInfo {
+            id: call_id.to_string(),
+            status: word(&status),
+            text: spoken(&content),
+            media: media(&content),
+            truncated: is_truncated.then_some((omitted_chars, total_chars)),
+        }),
+        SessionEvent::ApprovalRequested { approval_id, call_id, tool_name, arguments_text, .. } => {
+            let call = ToolCallInfo {
+                id: call_id.to_string(),
+                tool: tool_name.unwrap_or_default(),
+                arguments: arguments_text.unwrap_or_default(),
+            };
+            UiEvent::Asked { approval_id: approval_id.to_string(), call }
         }
-        "context:omitted" => UiEvent::Omitted {
-            id: announcement.text("compactionId").to_owned(),
-            reason: announcement.text("reason").to_owned(),
+        SessionEvent::ApprovalResolved { approval_id, .. } => {
+            UiEvent::Decided { approval_id: approval_id.to_string() }
+        }
+        SessionEvent::CompactionFailed { error, .. } => UiEvent::CompactionFailed { reason: error.message },
+        SessionEvent::Omitted { edit_id, reason } => UiEvent::Omitted { id: edit_id.to_string(), reason },
+        SessionEvent::Restored { edit_id, .. } => UiEvent::Restored { id: edit_id.to_string() },
+        SessionEvent::ContextUsage { .. } => UiEvent::Usage,
+        SessionEvent::ModelSwitched { to } => UiEvent::Switched { model: to.model },
+        // A failed step is reported by the end of its run, so only a failure of the storage is shown here.
+        SessionEvent::ModelError { error, .. }
+            if announcement.seq.is_none() && error.code == ErrorCode::Storage =>
+        {
+            UiEvent::Broken { message: error.message }
+        }
+        SessionEvent::Waiting { attempt, next_attempt_at, error, .. } => UiEvent::Retrying {
+            message: error.message,
+            attempt: u64::from(attempt),
+            // The announcement has a time of day, and a row shows how long it is until then.
+            after_ms: next_attempt_at.saturating_sub(now_ms()),
         },
-        "context:restored" => UiEvent::Restored { id: announcement.text("compactionId").to_owned() },
-        "context:usage" => UiEvent::Usage,
-        "llm:switched" => {
-            let config = announcement.payload.get("newConfig").unwrap_or(&Value::Null);
-            UiEvent::Switched { model: config["model"].as_str().unwrap_or_default().to_owned() }
-        }
-        "llm:error" => error(announcement)?,
-        "run:waiting" => waiting(announcement),
-        "run:complete" => UiEvent::RunEnded(run_ended(announcement)),
-        "session:parked" => UiEvent::Parked { reason: announcement.text("reason").to_owned() },
-        _ => return None,
+        SessionEvent::RunFinished { end, steps, usage, error, .. } => UiEvent::RunEnded(RunEndInfo {
+            end: word(&end),
+            steps: u64::from(steps),
+            input_tokens: usage.as_ref().map_or(0, |usage| usage.input_tokens),
+            output_tokens: usage.as_ref().map_or(0, |usage| usage.output_tokens),
+            error: error.map(|error| (error.code.to_string(), error.message)),
+        }),
+        SessionEvent::Parked { reason } => UiEvent::Parked { reason },
+        event => edit_of_view(event)?,
     };
     Some(happening)
 }
 
-fn added(announcement: &ApiEvent) -> Option<UiEvent> {
-    let parts = announcement.payload.get("parts").cloned().unwrap_or_default();
-    // A part of an unknown kind leaves the text empty, which is better than no chat.
-    let parts: Vec<Part> = serde_json::from_value(parts).unwrap_or_default();
-    match announcement.text("role") {
-        "user" => Some(UiEvent::User { text: readable(&parts) }),
-        "assistant" if announcement.payload.contains_key("paused") => {
-            Some(UiEvent::Piece { text: spoken(&parts) })
+/// Returns the event to show for a compaction or a prune.
+fn edit_of_view(event: SessionEvent) -> Option<UiEvent> {
+    Some(match event {
+        // `undo_check::complete` finds out whether a model writes the summary.
+        SessionEvent::Compacting { .. } => UiEvent::Compacting { is_extract: false },
+        SessionEvent::Compacted {
+            edit_id,
+            strategy,
+            original_tokens,
+            compressed_tokens,
+            original_messages,
+            compressed_messages,
+            note,
+            ..
+        } => {
+            // The summary is one of the messages afterwards, and replaced none of them.
+            let gone = (original_messages + 1).saturating_sub(compressed_messages.max(1));
+            let tokens = (original_tokens, compressed_tokens);
+            UiEvent::Compacted(ViewEditInfo::new(edit_id.to_string(), strategy, gone, tokens, &note))
         }
-        "assistant" => Some(UiEvent::Answer { text: spoken(&parts), cut: false }),
+        SessionEvent::Pruned { edit_id, strategy, results, original_tokens, compressed_tokens, note } => {
+            let tokens = (original_tokens, compressed_tokens);
+            UiEvent::Cleared(ViewEditInfo::new(edit_id.to_string(), strategy, results, tokens, &note))
+        }
+        _ => return None,
+    })
+}
+
+fn added(role: Role, parts: &[Part], interrupted: Option<PartialAnswerReason>) -> Option<UiEvent> {
+    match (role, interrupted) {
+        (Role::User, _) => Some(UiEvent::User { text: readable(parts) }),
+        (Role::Assistant, Some(PartialAnswerReason::Paused)) => Some(UiEvent::Piece { text: spoken(parts) }),
+        (Role::Assistant, _) => Some(UiEvent::Answer { text: spoken(parts), cut: false }),
         _ => None,
     }
 }
 
-fn call(announcement: &ApiEvent) -> ToolCallInfo {
-    ToolCallInfo {
-        id: announcement.text("callId").to_owned(),
-        tool: announcement.text("toolName").to_owned(),
-        arguments: announcement.text("argsText").to_owned(),
-    }
-}
-
-fn ended(announcement: &ApiEvent) -> ToolResultInfo {
-    let content = announcement.payload.get("sanitized").cloned().unwrap_or_default();
-    let content: Vec<Part> = serde_json::from_value(content).unwrap_or_default();
-    ToolResultInfo {
-        id: announcement.text("callId").to_owned(),
-        status: announcement.text("status").to_owned(),
-        text: spoken(&content),
-        media: media(&content),
-        truncated: announcement
-            .payload
-            .get("omittedChars")
-            .and_then(Value::as_u64)
-            .zip(announcement.payload.get("totalChars").and_then(Value::as_u64)),
-    }
-}
-
-fn compacted(announcement: &ApiEvent) -> ViewEditInfo {
-    // The summary is one of the messages afterwards, and replaced none of them.
-    let gone = (number(announcement, "originalMessages") + 1)
-        .saturating_sub(number(announcement, "compressedMessages").max(1));
-    shrunk(announcement, gone)
+/// Returns the word of a value in events, for example `completed`.
+fn word(value: &impl Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 /// Returns the choice in words, without the number of messages at its beginning: callers count the messages
@@ -276,54 +314,6 @@ fn is_extract(why: &str) -> bool {
     why.contains("extract without a model") || why.contains("extracts without a model")
 }
 
-fn shrunk(announcement: &ApiEvent, count: u64) -> ViewEditInfo {
-    ViewEditInfo {
-        id: announcement.text("compactionId").to_owned(),
-        strategy: announcement.text("strategy").to_owned(),
-        gone: RemovedMessages::from_message_count(count),
-        before_tokens: number(announcement, "originalTokens"),
-        after_tokens: number(announcement, "compressedTokens"),
-        is_extract: is_extract(announcement.text("costNote")),
-        is_message_cut: announcement.text("costNote").starts_with(LONG_MESSAGE),
-        undo: UndoOption::Unknown,
-        why: reason(announcement.text("costNote")).to_owned(),
-    }
-}
-
-/// Returns an error to show. A failed step is reported by the end of its run, so only a failure of the storage is
-/// shown here.
-fn error(announcement: &ApiEvent) -> Option<UiEvent> {
-    let message = announcement.text("error").to_owned();
-    (announcement.seq.is_none() && announcement.text("code") == "storage")
-        .then_some(UiEvent::Broken { message })
-}
-
-/// Returns the wait before the next attempt of a model call.
-fn waiting(announcement: &ApiEvent) -> UiEvent {
-    let error = announcement.payload.get("lastError").unwrap_or(&Value::Null);
-    UiEvent::Retrying {
-        message: error["message"].as_str().unwrap_or_default().to_owned(),
-        attempt: number(announcement, "attempt"),
-        // The announcement has a time of day, and a row shows how long it is until then.
-        after_ms: number(announcement, "nextAttemptAt").saturating_sub(now_ms()),
-    }
-}
-
-fn run_ended(announcement: &ApiEvent) -> RunEndInfo {
-    let usage = announcement.payload.get("usage").unwrap_or(&Value::Null);
-    let error = announcement.payload.get("error").map(|error| {
-        let (code, message) = (error["code"].as_str(), error["message"].as_str());
-        (code.unwrap_or_default().to_owned(), message.unwrap_or_default().to_owned())
-    });
-    RunEndInfo {
-        end: announcement.text("finishReason").to_owned(),
-        steps: announcement.payload.get("steps").and_then(Value::as_u64).unwrap_or(0),
-        input_tokens: usage["inputTokens"].as_u64().unwrap_or(0),
-        output_tokens: usage["outputTokens"].as_u64().unwrap_or(0),
-        error,
-    }
-}
-
 /// Returns the events in a stored event.
 pub(crate) fn events_from_log_entry(event: &Event) -> Vec<UiEvent> {
     match &event.body {
@@ -347,11 +337,8 @@ pub(crate) fn events_from_log_entry(event: &Event) -> Vec<UiEvent> {
         }
         EventBody::ModelSwitched { to, .. } => vec![UiEvent::Switched { model: to.model.clone() }],
         EventBody::RunFinished { reason, error, .. } => {
-            // Serialised, so that the words are those of the announcements.
-            let end = serde_json::to_value(reason).unwrap_or_default();
             let error = error.as_ref().map(|error| (error.code.to_string(), error.message.clone()));
-            let end = end.as_str().unwrap_or_default().to_owned();
-            vec![UiEvent::RunEnded(RunEndInfo { end, error, ..RunEndInfo::default() })]
+            vec![UiEvent::RunEnded(RunEndInfo { end: word(reason), error, ..RunEndInfo::default() })]
         }
         EventBody::Parked { reason } => vec![UiEvent::Parked { reason: reason.clone() }],
         _ => Vec::new(),
@@ -375,10 +362,9 @@ fn answered(message: &Message, cut: Option<PartialAnswerReason>) -> Vec<UiEvent>
 }
 
 fn finished(seq: Seq, result: &ToolResult) -> ToolResultInfo {
-    let status = serde_json::to_value(result.status).unwrap_or_default();
     ToolResultInfo {
         id: result.call_id.to_string(),
-        status: status.as_str().unwrap_or_default().to_owned(),
+        status: word(&result.status),
         // The shown content has the marker that says what was left out.
         text: spoken(&shown_content(result, seq)),
         media: media(&result.content),

@@ -1,6 +1,6 @@
+use crate::lab::synthetic;
 use longhaul_core::event::{FORMAT, StepKind, ViewEdit, ViewOperation};
 use longhaul_core::ids::{LogRange, Seq};
-use longhaul_lab::synthetic;
 
 use super::*;
 use crate::sample;

@@ -2,6 +2,7 @@
 
 /// The properties of a broken answer that decide about the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(hidden)]
 pub struct BrokenAnswer {
     /// The number of earlier breaks of the answer.
     pub broke_before: u32,
@@ -16,6 +17,7 @@ pub struct BrokenAnswer {
 
 /// The action that follows a broken answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(hidden)]
 pub enum BrokenAnswerAction {
     /// The next attempt continues the received text and repeats nothing.
     Continue,

@@ -4,6 +4,7 @@
 use crate::refusal::{PartRefusal, RefusedPartKind};
 
 /// The most times that one request is made again without refused parts.
+#[doc(hidden)]
 pub const MAX_OMISSIONS: u32 = 3;
 
 /// The length after which a note cuts the server's error message, in characters.
@@ -14,6 +15,7 @@ const MAX_QUOTED_CHARS: usize = 200;
 /// If the error names a maximum, the oldest media beyond the maximum go. If the model accepts none, all go.
 /// Otherwise the newest goes in the first attempt, and all in later attempts. `attempt` counts from 0. A
 /// refusal of another kind of part leaves none out.
+#[doc(hidden)]
 pub fn choose_refused_media<T>(
     refusal: &PartRefusal,
     attempt: u32,
@@ -41,11 +43,13 @@ pub fn choose_refused_media<T>(
 }
 
 /// Returns the note in the place of an omitted part. `what` names the part, and `said` is the server's error message.
+#[doc(hidden)]
 pub fn note_of_omission(what: &str, said: &str) -> String {
     format!("[Left out: {what}. The model's server refused it: {}]", one_line(said))
 }
 
 /// Returns the beginning of a foreign text on one line, without brackets that could pass for the end of a note.
+#[doc(hidden)]
 pub fn one_line(text: &str) -> String {
     // The note stands among the messages of the conversation, and an error may repeat text that a stranger wrote.
     let plain = text.chars().map(|c| if c.is_control() || matches!(c, '[' | ']') { ' ' } else { c });

@@ -9,6 +9,7 @@ const FIRST_WAIT_MS: u64 = 200;
 
 /// The way in which a try ended without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(hidden)]
 pub enum SendOutcome {
     /// The request did not arrive.
     Unreached,
@@ -25,6 +26,7 @@ pub enum SendOutcome {
 
 /// The tries of one request.
 #[derive(Clone, Debug)]
+#[doc(hidden)]
 pub struct SendTries {
     left: u32,
     wait_ms: u64,

@@ -24,7 +24,7 @@ const MAX_QUOTED_CHARS: usize = 200;
 /// assert_eq!(check_arguments(schema, r#"{"n":"x"}"#), Err("`n` must be an integer, not a text".to_owned()));
 /// assert_eq!(check_arguments(schema, "{}"), Err("`n` is missing".to_owned()));
 /// ```
-pub fn check_arguments(schema: &str, arguments: &str) -> Result<(), String> {
+pub(crate) fn check_arguments(schema: &str, arguments: &str) -> Result<(), String> {
     let Ok(schema) = serde_json::from_str::<Value>(schema) else { return Ok(()) };
     let arguments = serde_json::from_str::<Value>(arguments).map_err(|error| format!("no JSON: {error}"))?;
     check(&schema, &arguments, "", 0)

@@ -4,6 +4,7 @@
 //! [`meter`](crate::meter)).
 
 /// Tokens of a picture of unknown size.
+#[doc(hidden)]
 pub const UNKNOWN_IMAGE_TOKENS: u64 = 1_600;
 
 /// The rule for the tokens of a picture by size in pixels.

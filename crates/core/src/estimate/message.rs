@@ -4,6 +4,7 @@ use super::{MessageTokenCounter, TokensByScript};
 use crate::message::{MediaPart, Message, Part, ReasoningPart, Role, ToolResult, ToolSpec};
 
 /// Tokens that open the answer, once per request (OpenAI cookbook, "How to count tokens with tiktoken").
+#[doc(hidden)]
 pub const REPLY_PRIMING_TOKENS: u64 = 3;
 
 /// The largest count of a document, in tokens. Providers charge by page, and a request holds about a hundred pages of
@@ -152,7 +153,7 @@ pub fn tool_tokens(tool: &ToolSpec) -> u64 {
 
 /// Returns the tokens of a file: a quarter of its bytes. Binary documents are charged by page, so their count stops
 /// at 300,000, more than a request may hold.
-pub fn file_tokens(media: &MediaPart) -> u64 {
+pub(crate) fn file_tokens(media: &MediaPart) -> u64 {
     let tokens = media.blob.bytes.div_ceil(4);
     if media.is_text() { tokens } else { tokens.min(DOCUMENT_CAP_TOKENS) }
 }

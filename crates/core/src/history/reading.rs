@@ -113,6 +113,7 @@ impl History {
     }
 
     /// Returns the flag that ends computations over this history early.
+    #[doc(hidden)]
     pub fn stop_flag(&self) -> &StopFlag {
         &self.stop_flag
     }
@@ -277,6 +278,7 @@ impl History {
     }
 
     /// Returns the newest pauses between the session's requests.
+    #[doc(hidden)]
     pub fn request_pauses(&self) -> &RequestPauses {
         &self.model_state.request_pauses
     }

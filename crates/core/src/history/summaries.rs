@@ -20,6 +20,7 @@ const SUMMARY_REST: u32 = 7;
 /// assert!(!writer.is_suspended());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[doc(hidden)]
 pub struct SummaryWriterRecord {
     /// Number of failures since the newest summary.
     failures: u32,

@@ -183,6 +183,7 @@ impl LogEntry {
 
     /// Returns the sentences of the message that a retention report looks for; `None` if neither a person nor the model
     /// said it.
+    #[doc(hidden)]
     pub fn sentences(&self) -> Option<&SentenceFacts> {
         self.sentences.as_ref().map(|sentences| sentences.get(&self.message))
     }
@@ -457,6 +458,7 @@ fn joined(before: &Message, piece: &Message, more: Vec<Part>) -> Message {
 }
 
 /// Returns a paused answer and the piece that continues the answer as one message, in the stored form, for people.
+#[doc(hidden)]
 pub fn join(paused: &Message, piece: &Message) -> Message {
     joined(paused, piece, piece.parts.clone())
 }
@@ -804,6 +806,7 @@ pub enum ViewUnitKind {
 }
 
 /// Groups a view into units. The view can be cut at every boundary between units.
+#[doc(hidden)]
 pub fn units(view: &[ViewItem], pinned: &[LogRange]) -> Vec<ViewUnit> {
     let mut units: Vec<ViewUnit> = Vec::new();
     let mut turn = 0;

@@ -27,9 +27,11 @@ pub use check::{SummaryCheckInput, SummaryDefect, check_summary};
 pub(super) use check::{carries, check_words};
 
 /// The first word of every summary.
+#[doc(hidden)]
 pub const MARK: &str = "[SUMMARY]";
 
 /// The first words of every request for a summary, in the last message.
+#[doc(hidden)]
 pub const ORDER_START: &str = "The conversation is about to be shortened";
 
 /// The room for the mark, the count and the handles above a summary's text, in tokens.

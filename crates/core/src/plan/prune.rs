@@ -13,6 +13,7 @@ const PROTECTED_TURNS: usize = 2;
 
 /// A client's own rule for clearing old tool results, as in Anthropic's `context_management`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[doc(hidden)]
 pub struct ResultClearing {
     /// The number of newest results that stay.
     pub keep_results: usize,
@@ -24,6 +25,7 @@ pub struct ResultClearing {
 
 /// Returns the edit that clears old tool results by a client's rule; `None` if the rule clears nothing. The results of
 /// the newest step stay in any case, because the model has not read them yet.
+#[doc(hidden)]
 pub fn clear_results(
     history: &History,
     fixed_tokens: u64,

@@ -16,7 +16,7 @@ pub const NAME: &str = "recall";
 pub const DEFAULT_HITS: usize = 5;
 
 /// The largest number of snippets of a search.
-pub const MAX_HITS: usize = 50;
+pub(crate) const MAX_HITS: usize = 50;
 
 /// Number of handles that the answer to a wrong handle names.
 const NAMED_HANDLES: usize = 6;

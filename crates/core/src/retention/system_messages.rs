@@ -118,6 +118,7 @@ pub(crate) fn system_message_list(history: &History, handles: &[LogHandle], max_
 
 /// Returns whether a text is a summary of this program with quotes of system messages. Clients that compact a
 /// conversation send such a summary back as a message.
+#[doc(hidden)]
 pub fn quotes_system_messages(text: &str) -> bool {
     quoted_in(text).is_some()
 }

@@ -15,6 +15,7 @@ use crate::plan;
 use crate::usage::Usage;
 
 /// The most pauses of one answer.
+#[doc(hidden)]
 pub const MAX_PAUSES: u32 = 3;
 
 /// The share of the window at which an answer is paused, input and output together, in percent.

@@ -88,13 +88,16 @@ pub struct RequestPrefix {
     /// Estimated tokens of each tool, by name.
     pub tool_tokens: BTreeMap<String, u64>,
     /// The prefix of requests before `recall` is offered; `None` if the tools never change.
+    #[doc(hidden)]
     pub before_recall: Option<PrefixBeforeRecall>,
     /// Tools that the model finds and calls through two other tools; `None` if the model is shown all tools.
+    #[doc(hidden)]
     pub deferred: Option<Arc<DeferredTools>>,
 }
 
 /// The part with which every request starts before `recall` is among its tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[doc(hidden)]
 pub struct PrefixBeforeRecall {
     /// Hash of the tools as sent; empty if there are none.
     pub tools_hash: String,

@@ -96,7 +96,7 @@ pub(super) fn trim_slashes(url: &mut Url) {
 }
 
 /// Returns a base URL without the path of an operation at its end, and logs once which base URL to set.
-pub fn base_without_operation(given: &str) -> String {
+pub(crate) fn base_without_operation(given: &str) -> String {
     let Some(base) = without_operation(given) else { return given.to_owned() };
     warn_of_base_url(&operation_hint(given, &base));
     base

@@ -6,6 +6,7 @@ mod answer_size;
 mod answers;
 mod anthropic;
 mod cases;
+mod conformance;
 mod failures;
 
 mod fixtures;

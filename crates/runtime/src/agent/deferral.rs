@@ -29,6 +29,7 @@ pub(crate) enum DeferralDecision {
 
 impl Agent {
     /// Returns the tools found and called through two others; `None` if all tools are listed.
+    #[doc(hidden)]
     pub fn deferred(&self) -> Option<Arc<DeferredTools>> {
         if !self.takes_tools() {
             return None;

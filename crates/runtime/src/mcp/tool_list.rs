@@ -141,6 +141,7 @@ pub(super) fn ordered(mut tools: Vec<McpToolDefinition>) -> Vec<McpToolDefinitio
 
 /// The difference between a server's tools and those that the model was shown. Names are those in the model's list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[doc(hidden)]
 pub struct ToolListChange {
     /// The server.
     pub server: String,

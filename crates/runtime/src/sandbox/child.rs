@@ -69,6 +69,7 @@ impl ChildCommand {
 
 /// A running child, leader of a session and a process group. Dropping the value kills the group.
 #[derive(Debug)]
+#[doc(hidden)]
 pub struct ConfinedChild {
     group: Arc<ProcessGroup>,
     exit: oneshot::Receiver<io::Result<ExitStatus>>,

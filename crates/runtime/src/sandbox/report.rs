@@ -8,6 +8,7 @@ use super::{ChildLimits, Confinement, NetworkAccess, SandboxPolicy, SandboxStatu
 
 /// The permissions of children. Without confinement the lists of files are empty, and `open` says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[doc(hidden)]
 pub struct SandboxReport {
     /// The folders and files readable and runnable for children. A folder granted entry by entry is listed as the
     /// folder.

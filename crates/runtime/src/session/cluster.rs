@@ -84,17 +84,20 @@ impl OwnerMessage {
 
 impl Runtime {
     /// Gives the runtime the other nodes on the store. To be called once, before the first session is opened.
+    #[doc(hidden)]
     pub fn join(&self, nodes: SharedNodes) {
         // A second call changes nothing.
         let _ = self.house.nodes.set(nodes);
     }
 
     /// Returns the other nodes on the store, if [`join`](Self::join) was called.
+    #[doc(hidden)]
     pub fn nodes(&self) -> Option<&SharedNodes> {
         self.house.nodes.get()
     }
 
     /// Performs a node's duties until the store is closed. A runtime without nodes has none.
+    #[doc(hidden)]
     pub async fn run_node_duties(&self) {
         let Some(nodes) = self.nodes().cloned() else { return };
         // The duties run concurrently: a database that does not answer delays a sweep, and must not delay the fence.
@@ -106,6 +109,7 @@ impl Runtime {
     }
 
     /// Reports whether another process on the store is alive, as far as a short query can tell.
+    #[doc(hidden)]
     pub async fn has_company(&self) -> bool {
         let Some(nodes) = self.nodes() else { return false };
         // A node that has lost the database has nothing to give away.
@@ -115,6 +119,7 @@ impl Runtime {
 
     /// Gives the runtime's sessions away, each at the next rest. From now on the runtime opens no session on offer to
     /// other nodes. The future resolves when no session is left.
+    #[doc(hidden)]
     pub async fn give_away(&self) {
         join_all(self.house.slots.give_away().iter().map(Session::give_away)).await;
     }
@@ -159,6 +164,7 @@ impl Runtime {
     ///
     /// # Errors
     /// [`SessionError::Store`].
+    #[doc(hidden)]
     pub async fn leave_cancel(&self, id: &SessionId, clear_queue: bool) -> Result<(), SessionError> {
         let Some(nodes) = self.nodes() else { return Ok(()) };
         let told = serde_json::to_string(&OwnerMessage::Cancel {

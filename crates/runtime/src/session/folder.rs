@@ -12,6 +12,7 @@ use super::{Runtime, SessionError};
 /// Two folders of a session: the one in which it began, and the other one in which its tools work now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[doc(hidden)]
 pub struct MovedSession {
     /// The folder in which the session began.
     pub begun_in: PathBuf,
@@ -43,6 +44,7 @@ impl Runtime {
     ///
     /// # Errors
     /// [`SessionError::Store`].
+    #[doc(hidden)]
     pub async fn origin_folder(&self, id: &SessionId) -> Result<Option<PathBuf>, SessionError> {
         // The first event of a log names its origin.
         let first = self.store().read(id, 0, 1).await?;
@@ -57,6 +59,7 @@ impl Runtime {
     ///
     /// # Errors
     /// [`SessionError::Store`].
+    #[doc(hidden)]
     pub async fn moved_session(&self, id: &SessionId) -> Result<Option<MovedSession>, SessionError> {
         let begun_in = self.origin_folder(id).await?;
         Ok(begun_in.and_then(|begun_in| MovedSession::compare(&begun_in, self.agent().workspace.root())))

@@ -40,6 +40,7 @@ pub(super) struct LogFacts {
 ///
 /// # Errors
 /// The errors of the store.
+#[doc(hidden)]
 pub async fn whole_log(store: &SharedStore, id: &SessionId) -> Result<Vec<Event>, StoreError> {
     let mut pages = LogPageReader::of(store, id);
     let mut log = pages.next().await?;

@@ -95,16 +95,19 @@ impl RuntimeOverrides {
 
 impl Runtime {
     /// Returns the agents on offer to sessions, the usual one first.
+    #[doc(hidden)]
     pub fn agents(&self) -> Vec<AgentEntry> {
         self.house.agents.list()
     }
 
     /// Returns the models open to sessions and settings, without the agents.
+    #[doc(hidden)]
     pub async fn models(&self) -> Vec<String> {
         self.house.agents.models().await.into_iter().collect()
     }
 
     /// Returns the models of the usual agent's server: the agent's own, and the server's present list.
+    #[doc(hidden)]
     pub async fn models_of_usual(&self) -> Vec<String> {
         self.house.agents.models_of_usual().await.into_iter().collect()
     }
@@ -114,6 +117,7 @@ impl Runtime {
     ///
     /// # Errors
     /// The file is damaged or cannot be read. No setting of the file is applied then.
+    #[doc(hidden)]
     pub async fn use_settings(&self, file: SettingsFile) -> std::io::Result<SettingsOverrides> {
         // No session may be opened or switched in between: it would keep the earlier settings.
         let _alone = self.house.steering.changing.write().await;
@@ -213,6 +217,7 @@ impl Runtime {
 
     /// Returns a function that applies the settings to a policy and to the summary writer, unless the session's model
     /// writes. The function follows later changes, and changes nothing once the runtime is gone.
+    #[doc(hidden)]
     pub fn policies(
         &self,
     ) -> impl Fn(&CompactionPolicy, Option<&SummaryModel>) -> (CompactionPolicy, Option<SummaryModel>)

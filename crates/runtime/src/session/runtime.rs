@@ -34,6 +34,7 @@ use crate::event_bus::EventBus;
 use crate::recall::SharedSearchIndex;
 
 /// The time after which a session at rest without handles is closed.
+#[doc(hidden)]
 pub const IDLE: Duration = Duration::from_secs(60);
 
 /// An agent with a store and the open sessions. Dropping the runtime ends every driver, with every model call, tool
@@ -78,6 +79,7 @@ impl Runtime {
     }
 
     /// Makes a runtime with several agents over a store.
+    #[doc(hidden)]
     pub fn of(agents: AgentRegistry, store: SharedStore, blobs: BlobStore) -> Self {
         Self::begin(agents, store, blobs, IDLE)
     }
@@ -104,6 +106,7 @@ impl Runtime {
     }
 
     /// Reports whether an agent takes messages left waiting by a crash or a cancel; see [`Session::take_up`].
+    #[doc(hidden)]
     pub fn takes_up(&self) -> bool {
         self.house.agents.usable().any(|(_, agent)| agent.rules.recovery == RunRecovery::Continue)
     }
@@ -197,6 +200,7 @@ impl Runtime {
     }
 
     /// Makes a replay of a session's announcements, which needs the session's log.
+    #[doc(hidden)]
     pub fn replay(&self, id: &SessionId) -> EventReplay {
         let open = self.house.slots.find(id);
         let (agent, settings) = match open.map(|session| session.agent_binding().agent) {
@@ -262,6 +266,7 @@ impl Runtime {
     ///
     /// # Errors
     /// [`SessionError::Store`]; [`SessionError::Log`].
+    #[doc(hidden)]
     pub async fn read_run(&self, id: &SessionId) -> Result<Run, SessionError> {
         self.glance_at(id, self.log(id).await?).await
     }
@@ -270,6 +275,7 @@ impl Runtime {
     ///
     /// # Errors
     /// [`SessionError::Log`].
+    #[doc(hidden)]
     pub async fn glance_at(&self, id: &SessionId, log: Vec<Event>) -> Result<Run, SessionError> {
         let (agent, settings) = self.house.steering.usual();
         let history = folded(id, agent.new_history(), log).await?;
@@ -277,6 +283,7 @@ impl Runtime {
     }
 
     /// Returns the use of a loop's window under the runtime's agent.
+    #[doc(hidden)]
     pub fn context(&self, run: &Run) -> ContextReport {
         context::of(run, &self.agent())
     }
@@ -361,6 +368,7 @@ impl Runtime {
     ///
     /// # Errors
     /// The errors of [`Session::send`].
+    #[doc(hidden)]
     pub async fn leave_message(
         &self,
         id: &SessionId,

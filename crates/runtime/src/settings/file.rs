@@ -13,10 +13,12 @@ use super::{SettingSource, SettingsOverrides};
 const MAX_BYTES: u64 = 64 * 1024;
 
 /// The keys that an agent file sets, for example `context.compression.strategy`.
+#[doc(hidden)]
 pub type Written = BTreeSet<String>;
 
 /// The file that stores the settings, and the keys of the agent file that the settings override.
 #[derive(Clone, Debug)]
+#[doc(hidden)]
 pub struct SettingsFile {
     path: PathBuf,
     written: Written,

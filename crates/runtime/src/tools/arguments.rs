@@ -9,7 +9,7 @@ use super::ToolError;
 /// Names are matched without regard to case and underscores, and numbers and flags may be strings. Small models write
 /// such arguments, and the meaning is clear.
 #[derive(Debug)]
-pub struct ToolArguments {
+pub(crate) struct ToolArguments {
     tool: &'static str,
     fields: Map<String, Value>,
     known: Vec<&'static str>,
@@ -20,7 +20,7 @@ impl ToolArguments {
     ///
     /// # Errors
     /// [`ToolError::Arguments`] unless `value` is an object (or null, which counts as an empty one).
-    pub fn new(tool: &'static str, value: Value) -> Result<Self, ToolError> {
+    pub(crate) fn new(tool: &'static str, value: Value) -> Result<Self, ToolError> {
         let fields = match value {
             Value::Object(fields) => fields,
             // Some models send `null` for a call without arguments.
@@ -39,7 +39,7 @@ impl ToolArguments {
     ///
     /// # Errors
     /// [`ToolError::Arguments`] if the text is missing or of another type.
-    pub fn text(&mut self, name: &'static str) -> Result<String, ToolError> {
+    pub(crate) fn text(&mut self, name: &'static str) -> Result<String, ToolError> {
         match self.optional_text(name)? {
             Some(text) => Ok(text),
             None => Err(self.missing(name)),
@@ -50,7 +50,7 @@ impl ToolArguments {
     ///
     /// # Errors
     /// [`ToolError::Arguments`] if the value is no text.
-    pub fn optional_text(&mut self, name: &'static str) -> Result<Option<String>, ToolError> {
+    pub(crate) fn optional_text(&mut self, name: &'static str) -> Result<Option<String>, ToolError> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -62,7 +62,7 @@ impl ToolArguments {
     ///
     /// # Errors
     /// [`ToolError::Arguments`] if the value is something else or out of range.
-    pub fn optional_number(
+    pub(crate) fn optional_number(
         &mut self,
         name: &'static str,
         range: std::ops::RangeInclusive<u64>,
@@ -84,7 +84,7 @@ impl ToolArguments {
     ///
     /// # Errors
     /// [`ToolError::Arguments`] if the value is something else.
-    pub fn flag(&mut self, name: &'static str) -> Result<bool, ToolError> {
+    pub(crate) fn flag(&mut self, name: &'static str) -> Result<bool, ToolError> {
         match self.take(name) {
             None => Ok(false),
             Some(Value::Bool(flag)) => Ok(flag),
@@ -99,7 +99,7 @@ impl ToolArguments {
     ///
     /// # Errors
     /// [`ToolError::Arguments`] if there are fields that the tool does not know.
-    pub fn finish(self) -> Result<(), ToolError> {
+    pub(crate) fn finish(self) -> Result<(), ToolError> {
         if self.fields.is_empty() {
             return Ok(());
         }

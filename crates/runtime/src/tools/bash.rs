@@ -34,14 +34,14 @@ const PARAMETERS: &str = r#"{"type":"object","properties":{"command":{"type":"st
 
 /// The `bash` tool.
 #[derive(Clone, Debug)]
-pub struct BashTool {
+pub(crate) struct BashTool {
     shell: PathBuf,
     options: &'static [&'static str],
 }
 
 impl BashTool {
     /// Makes the tool with `bash` if it is in one of its usual places, otherwise with `/bin/sh`.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let places = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/opt/homebrew/bin/bash"];
         match places.iter().map(Path::new).find(|path| path.exists()) {
             Some(bash) => Self { shell: bash.to_owned(), options: &["--noprofile", "--norc", "-c"] },

@@ -20,7 +20,7 @@ const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"strin
 
 /// The `edit` tool.
 #[derive(Clone, Copy, Debug)]
-pub struct EditTool;
+pub(crate) struct EditTool;
 
 #[async_trait]
 impl Tool for EditTool {

@@ -17,7 +17,7 @@ const PARAMETERS: &str = r#"{"type":"object","properties":{"pattern":{"type":"st
 
 /// The `glob` tool.
 #[derive(Clone, Copy, Debug)]
-pub struct GlobTool;
+pub(crate) struct GlobTool;
 
 #[async_trait]
 impl Tool for GlobTool {

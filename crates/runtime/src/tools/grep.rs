@@ -42,7 +42,7 @@ const PARAMETERS: &str = r#"{"type":"object","properties":{"pattern":{"type":"st
 
 /// The `grep` tool.
 #[derive(Clone, Copy, Debug)]
-pub struct GrepTool;
+pub(crate) struct GrepTool;
 
 #[async_trait]
 impl Tool for GrepTool {

@@ -14,7 +14,7 @@ const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"strin
 
 /// The `ls` tool.
 #[derive(Clone, Copy, Debug)]
-pub struct LsTool;
+pub(crate) struct LsTool;
 
 #[async_trait]
 impl Tool for LsTool {

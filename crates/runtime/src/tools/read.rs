@@ -29,7 +29,7 @@ const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"strin
 
 /// The `read` tool.
 #[derive(Clone, Copy, Debug)]
-pub struct ReadTool;
+pub(crate) struct ReadTool;
 
 #[async_trait]
 impl Tool for ReadTool {

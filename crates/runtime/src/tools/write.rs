@@ -19,7 +19,7 @@ const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"strin
 
 /// The `write` tool.
 #[derive(Clone, Copy, Debug)]
-pub struct WriteTool;
+pub(crate) struct WriteTool;
 
 #[async_trait]
 impl Tool for WriteTool {

@@ -14,6 +14,7 @@ static TURNS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
 /// A lock on a file, which no other tool of this process changes meanwhile.
 #[derive(Debug)]
+#[doc(hidden)]
 pub struct FileWriteLock<'a> {
     workspace: &'a Workspace,
     path: &'a ResolvedPath,
@@ -22,6 +23,7 @@ pub struct FileWriteLock<'a> {
 
 /// The identity of a file at the time it was opened.
 #[derive(Clone, Copy, Debug)]
+#[doc(hidden)]
 pub struct FileVersion(Stat);
 
 impl FileVersion {

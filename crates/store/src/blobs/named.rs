@@ -6,11 +6,13 @@ use longhaul_core::event::{EventBody, ViewOperation};
 use longhaul_core::message::{BlobRef, Part, ToolResult};
 
 /// Returns the hashes of all blobs named by an event, each once, in the order of appearance.
+#[doc(hidden)]
 pub fn blob_hashes(event: &EventBody) -> Vec<String> {
     blob_refs(event).into_iter().map(|blob| blob.hash.clone()).collect()
 }
 
 /// Returns all blobs named by an event, each once, in the order of appearance.
+#[doc(hidden)]
 pub fn blob_refs(event: &EventBody) -> Vec<&BlobRef> {
     let mut named = Vec::new();
     collect(event, &mut named);

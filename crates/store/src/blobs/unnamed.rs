@@ -22,6 +22,7 @@ pub(super) const ASIDE: &str = "aside";
 
 /// The age below which a sweep leaves a blob alone: an event that names the blob may still be on its way. The
 /// age is the promised day and one hour, because content younger than `RENEWED` is not renewed.
+#[doc(hidden)]
 pub const UNTOUCHED: Duration = Duration::from_secs(25 * 60 * 60);
 
 /// The age from which a stored blob is renewed when its content is stored again.

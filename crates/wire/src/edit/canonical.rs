@@ -9,7 +9,7 @@ use super::ephemeral::{CACHE_MARKS, is_volatile, without_notices};
 
 /// A JSON value, text borrowed where it has no escapes.
 #[derive(Clone, Debug, PartialEq)]
-pub enum JsonNode<'a> {
+pub(crate) enum JsonNode<'a> {
     /// `null`.
     Null,
     /// A truth value.
@@ -26,12 +26,12 @@ pub enum JsonNode<'a> {
 
 impl<'a> JsonNode<'a> {
     /// Parses a text. `None` if it is no JSON.
-    pub fn parse(text: &'a str) -> Option<Self> {
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
     /// Returns the string, if the value is one.
-    pub fn as_text(&self) -> Option<&str> {
+    pub(crate) fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
             _ => None,
@@ -39,7 +39,7 @@ impl<'a> JsonNode<'a> {
     }
 
     /// Returns a field, if the value is an object that has it.
-    pub fn get(&self, name: &str) -> Option<&Self> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Self> {
         match self {
             // JSON readers take the last of repeated keys.
             Self::Object(fields) => fields.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value),
@@ -48,7 +48,7 @@ impl<'a> JsonNode<'a> {
     }
 
     /// Returns a field to change, if the value is an object that has it.
-    pub fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
+    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
         match self {
             Self::Object(fields) => {
                 fields.iter_mut().rev().find(|(key, _)| key == name).map(|(_, value)| value)
@@ -58,7 +58,7 @@ impl<'a> JsonNode<'a> {
     }
 
     /// Removes a field.
-    pub fn remove(&mut self, name: &str) {
+    pub(crate) fn remove(&mut self, name: &str) {
         if let Self::Object(fields) = self {
             // All of them: a repeated key would come to light otherwise.
             fields.retain(|(key, _)| key != name);
@@ -66,7 +66,7 @@ impl<'a> JsonNode<'a> {
     }
 
     /// Creates a content block: an object of type `kind` with one field of text.
-    pub fn block(kind: &'static str, text: Cow<'a, str>) -> Self {
+    pub(crate) fn block(kind: &'static str, text: Cow<'a, str>) -> Self {
         Self::Object(vec![
             (Cow::Borrowed("type"), Self::Text(Cow::Borrowed(kind))),
             (Cow::Borrowed("text"), Self::Text(text)),
@@ -74,7 +74,7 @@ impl<'a> JsonNode<'a> {
     }
 
     /// Writes the value without whitespace, fields sorted by name; fields of the same name keep their order.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Null => out.extend_from_slice(b"null"),
             Self::Bool(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
@@ -118,7 +118,7 @@ fn write_text(text: &str, out: &mut Vec<u8>) {
 
 /// Turns content into an equivalent list of blocks: a string becomes one block of type `kind`. Cache marks,
 /// notices and volatile blocks are removed, and text blocks that are empty then.
-pub fn settle_content(content: &mut JsonNode<'_>, kind: &'static str) {
+pub(crate) fn settle_content(content: &mut JsonNode<'_>, kind: &'static str) {
     if let JsonNode::Text(text) = content {
         *content = JsonNode::List(vec![JsonNode::block(kind, std::mem::take(text))]);
     }

@@ -45,7 +45,7 @@ const WORDS: [&str; 4] = [
 pub const CACHE_MARKS: [&str; 1] = ["cache_control"];
 
 /// Reports whether a block of text with this content changes with every request.
-pub fn is_volatile(text: &str) -> bool {
+pub(crate) fn is_volatile(text: &str) -> bool {
     TOKENS.iter().any(|start| text.trim_start().starts_with(start))
 }
 

@@ -8,7 +8,7 @@ use super::{ParseError, RequestEnvelope};
 
 /// One entry of the list.
 #[derive(Debug)]
-pub enum MessageListEntry {
+pub(crate) enum MessageListEntry {
     /// The client's messages, unchanged.
     Keep(Range<usize>),
     /// A message of the client in another form.
@@ -21,7 +21,7 @@ pub enum MessageListEntry {
 
 /// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessageSpeaker {
+pub(crate) enum MessageSpeaker {
     /// A person, or the tool that answers calls.
     Person,
     /// Instructions in the middle of a conversation.
@@ -31,7 +31,7 @@ pub enum MessageSpeaker {
 }
 
 /// The rules of a dialect for its messages.
-pub trait RolePolicy {
+pub(crate) trait RolePolicy {
     /// Returns the author of a message; `index` is for errors.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ pub trait RolePolicy {
 ///
 /// # Errors
 /// [`ParseError`] if a message cannot be read.
-pub fn insert_and_merge(
+pub(crate) fn insert_and_merge(
     envelope: &RequestEnvelope,
     slots: Vec<MessageListEntry>,
     manners: &dyn RolePolicy,
@@ -265,7 +265,7 @@ fn split_first(
 }
 
 /// Takes the newest message out of the list.
-pub fn pop(envelope: &RequestEnvelope, slots: &mut Vec<MessageListEntry>) -> Option<MessageListEntry> {
+pub(crate) fn pop(envelope: &RequestEnvelope, slots: &mut Vec<MessageListEntry>) -> Option<MessageListEntry> {
     match slots.pop()? {
         MessageListEntry::Keep(range) => {
             let newest = range.end - 1;
@@ -279,7 +279,7 @@ pub fn pop(envelope: &RequestEnvelope, slots: &mut Vec<MessageListEntry>) -> Opt
 }
 
 /// Returns the list, with the client's own bytes wherever nothing was changed.
-pub fn write(envelope: &RequestEnvelope, slots: Vec<MessageListEntry>) -> String {
+pub(crate) fn write(envelope: &RequestEnvelope, slots: Vec<MessageListEntry>) -> String {
     let mut list = ItemListWriter::new(envelope);
     for slot in slots {
         match slot {

@@ -32,7 +32,7 @@ pub fn linked(media_type: &str, name: Option<String>, address: &str) -> Part {
 
 /// Returns content behind an address. A data URL is content; any other address stays an address. `None` for a
 /// data URL that cannot be read.
-pub fn part_from_url(url: &str, media_type: &str, name: Option<String>) -> Option<Part> {
+pub(crate) fn part_from_url(url: &str, media_type: &str, name: Option<String>) -> Option<Part> {
     match url.strip_prefix("data:").map(|rest| rest.split_once(";base64,")) {
         None => Some(linked(media_type, name, url)),
         Some(Some((kind, base64))) => encoded(kind.split(';').next().unwrap_or(media_type), name, base64),

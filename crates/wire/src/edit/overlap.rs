@@ -9,7 +9,7 @@ const LEAST_CHARS_WITHOUT_BLANKS: usize = 4;
 
 /// A buffer for the first text of a stream until the repeated part is known.
 #[derive(Debug, Default)]
-pub struct OverlapFinder {
+pub(crate) struct OverlapFinder {
     said: String,
     /// The whitespace due next at the stop of the answer.
     gap: String,
@@ -23,13 +23,13 @@ pub struct OverlapFinder {
 impl OverlapFinder {
     /// Creates a finder for a model with a request to continue `said`. The left stream would have continued with
     /// `gap`.
-    pub fn new(said: &str, gap: &str) -> Self {
+    pub(crate) fn new(said: &str, gap: &str) -> Self {
         Self { said: said.to_owned(), gap: gap.to_owned(), ..Self::default() }
     }
 
     /// Takes more text of the stream. Returns the new part of the text and of the held text; `None` if the new part
     /// is not known yet.
-    pub fn pass(&mut self, text: &str) -> Option<String> {
+    pub(crate) fn pass(&mut self, text: &str) -> Option<String> {
         self.held.push_str(text);
         let (said, held) = (self.said.trim_end(), self.held.trim());
         if held.is_empty() {
@@ -54,7 +54,7 @@ impl OverlapFinder {
     }
 
     /// Ends the text. Returns the new part of the held text; text that occurs anywhere in `said` is not new.
-    pub fn end(&mut self) -> String {
+    pub(crate) fn end(&mut self) -> String {
         let (said, held) = (self.said.trim_end(), self.held.trim());
         let starts = self.starts.as_deref().unwrap_or_default();
         let is_inside = starts.iter().any(|at| said[*at..].starts_with(held));

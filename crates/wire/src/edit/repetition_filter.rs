@@ -7,7 +7,7 @@ const SHORTEST_BYTES: usize = 32;
 
 /// A filter that removes the repetition from the first text of a stream.
 #[derive(Debug, Default)]
-pub struct RepetitionFilter {
+pub(crate) struct RepetitionFilter {
     /// The text that the stream may repeat, until the question is settled.
     said: Option<String>,
     /// The number of unsent bytes at the end of `said`.
@@ -28,20 +28,20 @@ impl RepetitionFilter {
 
     /// Expects a stream that was told to continue `said` without the whitespace at its end, which may come again
     /// by itself.
-    pub fn expect_trimmed(&mut self, said: &str) {
+    pub(crate) fn expect_trimmed(&mut self, said: &str) {
         self.expect(said);
         self.unsent = said.len() - said.trim_end().len();
     }
 
     /// Expects a stream that was asked to continue `said`, where `gap` was about to come. The stream may repeat
     /// the end of `said`.
-    pub fn expect_about(&mut self, said: &str, gap: &str) {
+    pub(crate) fn expect_about(&mut self, said: &str, gap: &str) {
         *self = Self { about: Some(OverlapFinder::new(said, gap)), ..Self::default() };
     }
 
     /// Takes more text of the stream. Returns the new part of the text and of the held text; `None` if the new part
     /// is not known yet.
-    pub fn pass(&mut self, text: &str) -> Option<String> {
+    pub(crate) fn pass(&mut self, text: &str) -> Option<String> {
         if let Some(overlap) = &mut self.about {
             let new = overlap.pass(text)?;
             self.about = None;
@@ -69,7 +69,7 @@ impl RepetitionFilter {
     }
 
     /// Ends the text. The held text was new after all.
-    pub fn end(&mut self) -> Option<String> {
+    pub(crate) fn end(&mut self) -> Option<String> {
         if let Some(mut overlap) = self.about.take() {
             let rest = overlap.end();
             self.says_nothing = rest.trim().is_empty();
@@ -83,7 +83,7 @@ impl RepetitionFilter {
     }
 
     /// Reports whether a model that was asked to continue has ended without new text.
-    pub fn says_nothing(&self) -> bool {
+    pub(crate) fn says_nothing(&self) -> bool {
         self.says_nothing
     }
 

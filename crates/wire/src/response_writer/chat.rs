@@ -12,7 +12,7 @@ use crate::edit::{GatewayError, WireCodec as _};
 
 /// A stream of chunks.
 #[derive(Debug)]
-pub struct ChatResponseWriter {
+pub(crate) struct ChatResponseWriter {
     head: ResponseHead,
     begun: bool,
     /// The client's indices of the model's calls, by the model's index, and the number of argument bytes that
@@ -24,7 +24,7 @@ pub struct ChatResponseWriter {
 
 impl ChatResponseWriter {
     /// Creates the writer of one answer.
-    pub fn new(head: ResponseHead) -> Self {
+    pub(crate) fn new(head: ResponseHead) -> Self {
         Self { head, begun: false, calls: Vec::new(), said: StreamedByteCounts::default(), usage: None }
     }
 
@@ -128,7 +128,7 @@ impl ResponseWriter for ChatResponseWriter {
 }
 
 /// Returns the answer as one object.
-pub fn whole(head: &ResponseHead, answer: &ModelAnswer) -> Bytes {
+pub(crate) fn whole(head: &ResponseHead, answer: &ModelAnswer) -> Bytes {
     let text: String = answer.parts.iter().filter_map(Part::as_text).collect();
     let reasoning = StreamedByteCounts::default().unsaid_reasoning(answer);
     let calls: Vec<Value> = calls(answer)

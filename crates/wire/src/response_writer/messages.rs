@@ -15,7 +15,7 @@ use crate::messages::edit::MessagesCodec;
 
 /// A stream of blocks, one after another.
 #[derive(Debug)]
-pub struct MessagesResponseWriter {
+pub(crate) struct MessagesResponseWriter {
     head: ResponseHead,
     begun: bool,
     /// The number of blocks that were begun.
@@ -36,7 +36,7 @@ enum MessagesBlockKind {
 
 impl MessagesResponseWriter {
     /// Creates the writer of one answer.
-    pub fn new(head: ResponseHead) -> Self {
+    pub(crate) fn new(head: ResponseHead) -> Self {
         let (calls, said) = (Vec::new(), StreamedByteCounts::default());
         Self { head, begun: false, blocks: 0, open: None, calls, said, usage: None }
     }
@@ -210,7 +210,7 @@ fn write(data: &Value, out: &mut Vec<u8>) {
 }
 
 /// Returns the answer as one object.
-pub fn whole(head: &ResponseHead, answer: &ModelAnswer) -> Bytes {
+pub(crate) fn whole(head: &ResponseHead, answer: &ModelAnswer) -> Bytes {
     let mut content = Vec::new();
     let mut called = 0;
     for part in &answer.parts {

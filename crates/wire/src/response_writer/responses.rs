@@ -14,7 +14,7 @@ use crate::responses::edit::ResponsesCodec;
 
 /// A stream of items, one after another.
 #[derive(Debug)]
-pub struct ResponsesResponseWriter {
+pub(crate) struct ResponsesResponseWriter {
     head: ResponseHead,
     begun: bool,
     number: u64,
@@ -44,7 +44,7 @@ enum ResponsesItemKind {
 
 impl ResponsesResponseWriter {
     /// Creates the writer of one answer.
-    pub fn new(head: ResponseHead) -> Self {
+    pub(crate) fn new(head: ResponseHead) -> Self {
         let (items, calls, said) = (Vec::new(), Vec::new(), StreamedByteCounts::default());
         Self { head, begun: false, number: 0, items, open: None, calls, said, usage: None }
     }
@@ -289,7 +289,7 @@ impl ResponseWriter for ResponsesResponseWriter {
 }
 
 /// Returns the answer as one object.
-pub fn whole(head: &ResponseHead, answer: &ModelAnswer) -> Bytes {
+pub(crate) fn whole(head: &ResponseHead, answer: &ModelAnswer) -> Bytes {
     let mut items = Vec::new();
     let mut calls = 0;
     for part in &answer.parts {

@@ -12,18 +12,18 @@ use agent_client_protocol::v1::schema::{
     RequestPermissionResponse, SessionNotification, SessionUpdate, ToolCallUpdate, ToolCallUpdateFields,
 };
 use agent_client_protocol::{Client, Error};
+use longhaul::SessionEvent;
 use longhaul::api_events::ApiEvent;
 use longhaul::event_bus::{EventReceiver, RecvError, TryRecvError};
 use longhaul::session::Session;
 use longhaul::text_encoding::DecodedText;
 use longhaul::workspace::{PathAccess, Workspace, WorkspaceError};
 use longhaul_core::event::ViewOperation;
-use longhaul_core::ids::{ApprovalId, Seq};
+use longhaul_core::ids::{ApprovalId, CallId, EditId, Seq};
 use longhaul_core::message::{BlobRef, Part};
 use longhaul_core::plan::TokenPrices;
 use longhaul_core::run::Run;
 use longhaul_core::usage::Usage;
-use serde::Deserialize as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -50,7 +50,7 @@ pub(super) struct SessionFollower {
     /// The position up to which all events were sent.
     seen: Seq,
     /// Questions without an answer from the editor.
-    asked: BTreeMap<String, CancellationToken>,
+    asked: BTreeMap<ApprovalId, CancellationToken>,
 }
 
 impl SessionFollower {
@@ -143,14 +143,19 @@ impl SessionFollower {
         if let Some(seq) = told.seq.filter(|_| told.ends_event) {
             self.seen = seq;
         }
-        let beside = self.beside(told).await;
-        for update in self.updates.take(told, &beside) {
+        let Some(event) = SessionEvent::from_announcement(told) else { return };
+        let details = UpdateDetails { is_stored: told.seq.is_some(), ..self.beside(&event).await };
+        for update in self.updates.take(&event, &details) {
             self.send(to, update);
         }
-        match told.name {
-            "tool:approval-request" if self.updates.telling == UpdateDelivery::Live => self.ask(to, told),
-            "tool:approval-response" => {
-                if let Some(asked) = self.asked.remove(told.text("approvalId")) {
+        match event {
+            SessionEvent::ApprovalRequested { approval_id, call_id, tool_name, .. }
+                if self.updates.telling == UpdateDelivery::Live =>
+            {
+                self.ask(to, approval_id, &call_id, tool_name);
+            }
+            SessionEvent::ApprovalResolved { approval_id, .. } => {
+                if let Some(asked) = self.asked.remove(&approval_id) {
                     asked.cancel();
                 }
             }
@@ -170,29 +175,33 @@ impl SessionFollower {
         format!("remark-{}", self.seen)
     }
 
-    async fn beside(&self, told: &ApiEvent) -> UpdateDetails {
+    async fn beside(&self, event: &SessionEvent) -> UpdateDetails {
         let live = self.updates.telling == UpdateDelivery::Live;
         let mut beside = UpdateDetails::default();
-        match told.name {
-            "context:usage" if live => beside.cost = cost(&self.session).await,
-            "context:compressed" => beside.summary = self.summary(told.text("compactionId")).await,
-            "llm:tool-call" if live => beside.before = self.before(told).await,
-            "llm:tool-result" => beside.contents = self.contents(told, "sanitized").await,
-            "message:added" if !live => beside.contents = self.contents(told, "parts").await,
+        match event {
+            SessionEvent::ContextUsage { .. } if live => beside.cost = cost(&self.session).await,
+            SessionEvent::Compacted { edit_id, .. } => beside.summary = self.summary(edit_id).await,
+            SessionEvent::ToolCall { tool_name, arguments_text, .. } if live => {
+                beside.before = self.before(tool_name, arguments_text).await;
+            }
+            SessionEvent::ToolResult { content, .. } => beside.contents = self.contents(content).await,
+            SessionEvent::MessageAdded { parts, .. } if !live => {
+                beside.contents = self.contents(parts).await;
+            }
             _ => {}
         }
         beside
     }
 
     /// Returns the text shown by a compaction in place of the removed messages.
-    async fn summary(&self, edit: &str) -> Option<String> {
-        let edit = edit.to_owned();
+    async fn summary(&self, edit_id: &EditId) -> Option<String> {
+        let edit = edit_id.to_string();
         self.session.inspect_run(move |run| summary_text(run, &edit)).await.ok().flatten()
     }
 
-    async fn before(&self, told: &ApiEvent) -> PriorFileContent {
-        let arguments: Value = serde_json::from_str(told.text("argsText")).unwrap_or_default();
-        let Some(path) = EditorToolCall::changed_file(told.text("toolName"), &arguments) else {
+    async fn before(&self, tool: &str, arguments: &str) -> PriorFileContent {
+        let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+        let Some(path) = EditorToolCall::changed_file(tool, &arguments) else {
             return PriorFileContent::Unknown;
         };
         let (path, workspace) = (path.to_owned(), Arc::clone(&self.room.runtime.agent().workspace));
@@ -201,10 +210,9 @@ impl SessionFollower {
         read.await.unwrap_or_default()
     }
 
-    async fn contents(&self, told: &ApiEvent, key: &str) -> Contents {
-        let parts = told.payload.get(key).and_then(|parts| Vec::<Part>::deserialize(parts).ok());
+    async fn contents(&self, parts: &[Part]) -> Contents {
         let mut contents = Contents::new();
-        for part in parts.unwrap_or_default() {
+        for part in parts {
             let (Part::Image(media) | Part::File(media)) = part else { continue };
             let BlobRef { hash, bytes } = &media.blob;
             if *bytes <= LARGEST_SHOWN
@@ -217,11 +225,10 @@ impl SessionFollower {
     }
 
     /// Asks the person at the editor, beside everything else.
-    fn ask(&mut self, to: &Connection, told: &ApiEvent) {
-        let (id, call) = (told.text("approvalId").to_owned(), told.text("callId"));
-        let call = self.updates.asked(call).unwrap_or_else(|| {
-            let fields = ToolCallUpdateFields::new().title(told.text("toolName").to_owned());
-            ToolCallUpdate::new(call.to_owned(), fields)
+    fn ask(&mut self, to: &Connection, id: ApprovalId, call_id: &CallId, tool: Option<String>) {
+        let call = self.updates.asked(call_id.as_str()).unwrap_or_else(|| {
+            let fields = ToolCallUpdateFields::new().title(tool.unwrap_or_default());
+            ToolCallUpdate::new(call_id.to_string(), fields)
         });
         let session = self.session.clone();
         let request = RequestPermissionRequest::new(session.id().as_str().to_owned(), call, options());
@@ -237,7 +244,7 @@ impl SessionFollower {
             };
             let (allowed, reason) = decision(answer);
             // A session that has ended has no questions left.
-            let _ = session.decide(ApprovalId::new(id), allowed, reason).await;
+            let _ = session.decide(id, allowed, reason).await;
             Ok(())
         };
         // A connection that has ended takes no task. Its questions end with the session.

@@ -12,10 +12,12 @@ use agent_client_protocol::v1::schema::{
     ContentBlock, ContentChunk, Cost, MessageId, Notice, NoticeSeverity, SessionUpdate, ToolCallUpdate,
     UsageUpdate,
 };
-use longhaul::api_events::ApiEvent;
-use longhaul_core::message::Part;
-use serde::Deserialize as _;
-use serde_json::{Value, json};
+use longhaul::SessionEvent;
+use longhaul::session_event::MessageSource;
+use longhaul_core::event::PartialAnswerReason;
+use longhaul_core::ids::MessageId as OwnMessageId;
+use longhaul_core::message::{Part, Role, ToolStatus};
+use serde_json::json;
 
 use crate::term::human::grouped;
 
@@ -40,9 +42,11 @@ pub(super) struct EditorCapabilities {
     pub(super) notices: bool,
 }
 
-/// The facts for updates that are missing in an announcement.
+/// The facts for updates that are missing in an event.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UpdateDetails {
+    /// `true` for an event of the log. An error of the log is told by the end of its run.
+    pub(super) is_stored: bool,
     /// The cost of the session so far, in dollars.
     pub(super) cost: Option<f64>,
     /// The summary shown by a compaction.
@@ -53,7 +57,7 @@ pub(super) struct UpdateDetails {
     pub(super) contents: Contents,
 }
 
-/// The way from announcements to updates.
+/// The way from events to updates.
 #[derive(Debug)]
 pub(super) struct EditorUpdateTranslator {
     pub(super) telling: UpdateDelivery,
@@ -106,46 +110,48 @@ impl EditorUpdateTranslator {
         }
     }
 
-    /// Returns an editor's updates for an announcement.
-    pub(super) fn take(&mut self, told: &ApiEvent, beside: &UpdateDetails) -> Vec<SessionUpdate> {
-        match told.name {
-            "llm:chunk" => self.chunk(told),
-            "message:added" => self.added(told, beside),
-            "llm:tool-call" => {
-                let (id, tool) = (told.text("callId"), told.text("toolName"));
+    /// Returns an editor's updates for an event.
+    pub(super) fn take(&mut self, event: &SessionEvent, beside: &UpdateDetails) -> Vec<SessionUpdate> {
+        match event {
+            SessionEvent::TextDelta { text, message_id, offset, .. } => {
+                self.chunk(EditorTextKind::Text, message_id, text, *offset)
+            }
+            SessionEvent::ReasoningDelta { text, message_id, offset, .. } => {
+                self.chunk(EditorTextKind::Reasoning, message_id, text, *offset)
+            }
+            SessionEvent::MessageAdded { role: Role::Assistant, .. } => self.answered(event),
+            SessionEvent::MessageAdded {
+                role: Role::User,
+                source: MessageSource::Typed,
+                message_id,
+                parts,
+                ..
+            } => self.typed(message_id, parts, beside),
+            SessionEvent::ToolCall { call_id, tool_name, arguments_text, .. } => {
+                let id = call_id.as_str();
                 let call =
-                    EditorToolCall::new(id, tool, told.text("argsText"), &self.root, beside.before.clone());
+                    EditorToolCall::new(id, tool_name, arguments_text, &self.root, beside.before.clone());
                 let announced = call.announced();
                 self.calls.insert(id.to_owned(), call);
                 vec![SessionUpdate::ToolCall(announced)]
             }
-            "tool:started" => self.of_call(told, |call| call.started()),
-            "tool:output" => {
-                let text = told.text("text").to_owned();
-                self.of_call(told, move |call| call.printed(&text))
+            SessionEvent::ToolStarted { call_id } => self.of_call(call_id.as_str(), |call| call.started()),
+            SessionEvent::ToolProgress { call_id, text, .. } => {
+                self.of_call(call_id.as_str(), |call| call.printed(text))
             }
-            "llm:tool-result" => self.result(told, beside),
-            "context:usage" if self.telling == UpdateDelivery::Live => vec![usage(told, beside)],
-            "run:waiting" => {
-                let error = told.payload.get("lastError").and_then(|error| error["message"].as_str());
-                let error = error.unwrap_or_default().to_owned();
-                self.notice(NoticeSeverity::Warning, "The model call failed and is tried again", error)
+            SessionEvent::ToolResult { .. } => self.result(event, beside),
+            SessionEvent::ContextUsage { total_tokens, window_tokens, .. } => {
+                let wanted = self.telling == UpdateDelivery::Live;
+                wanted.then(|| usage_of(*total_tokens, *window_tokens, beside.cost)).into_iter().collect()
             }
-            "llm:error"
-                if told.seq.is_none() && told.payload.get("recoverable") == Some(&Value::Bool(true)) =>
-            {
-                let error = told.text("error").to_owned();
-                self.notice(NoticeSeverity::Warning, "The model call failed and is tried again", error)
+            SessionEvent::Waiting { error, .. } => self.tried_again(&error.message),
+            SessionEvent::ModelError { error, is_recoverable: true } if !beside.is_stored => {
+                self.tried_again(&error.message)
             }
-            "llm:unsupported-input" => {
-                let errors = told.payload.get("errors").and_then(Value::as_array).into_iter().flatten();
-                let why: Vec<&str> = errors.filter_map(Value::as_str).collect();
-                self.notice(NoticeSeverity::Warning, "Something is not shown to the model", why.join("\n"))
+            SessionEvent::InputUnsupported { errors } => {
+                self.notice(NoticeSeverity::Warning, "Something is not shown to the model", errors.join("\n"))
             }
-            name if name.starts_with("context:") || name == "run:complete" => {
-                self.edits.take(told, beside, self.shows, self.telling)
-            }
-            _ => Vec::new(),
+            event => self.edits.take(event, beside, self.shows, self.telling),
         }
     }
 
@@ -156,53 +162,48 @@ impl EditorUpdateTranslator {
 
     fn of_call(
         &mut self,
-        told: &ApiEvent,
+        call_id: &str,
         update: impl FnOnce(&mut EditorToolCall) -> ToolCallUpdate,
     ) -> Vec<SessionUpdate> {
-        let call = self.calls.get_mut(told.text("callId"));
+        let call = self.calls.get_mut(call_id);
         call.map(|call| SessionUpdate::ToolCallUpdate(update(call))).into_iter().collect()
     }
 
     /// Translates a piece of the answer in flight. A piece that does not continue the sent text waits for the
     /// whole message.
-    fn chunk(&mut self, told: &ApiEvent) -> Vec<SessionUpdate> {
-        let (id, content) = (told.text("messageId"), told.text("content"));
-        let voice = if told.text("chunkType") == "reasoning" {
-            EditorTextKind::Reasoning
-        } else {
-            EditorTextKind::Text
-        };
-        let begins = told.payload.get("offset").and_then(Value::as_u64).unwrap_or_default();
-        let extent = self.spoken.entry(id.to_owned()).or_default().of(voice);
+    fn chunk(
+        &mut self,
+        voice: EditorTextKind,
+        id: &OwnMessageId,
+        content: &str,
+        offset: u64,
+    ) -> Vec<SessionUpdate> {
+        let extent = self.spoken.entry(id.to_string()).or_default().of(voice);
         // A gap means that a chunk was missed. Text behind the gap would stand at the wrong place.
-        if begins > extent.sent || content.is_empty() {
+        if offset > extent.sent || content.is_empty() {
             return Vec::new();
         }
-        let new = behind(content, extent.sent - begins);
+        let new = behind(content, extent.sent - offset);
         // Chunks may come twice after a lag, so the number never goes back.
-        extent.sent = extent.sent.max(begins + content.chars().count() as u64);
-        said(voice, id, new).into_iter().collect()
+        extent.sent = extent.sent.max(offset + content.chars().count() as u64);
+        said(voice, id.as_str(), new).into_iter().collect()
     }
 
-    fn added(&mut self, told: &ApiEvent, beside: &UpdateDetails) -> Vec<SessionUpdate> {
-        let parts = told.payload.get("parts").and_then(|parts| Vec::<Part>::deserialize(parts).ok());
-        let parts = parts.unwrap_or_default();
-        match (told.text("role"), told.text("source")) {
-            ("assistant", _) => self.answered(told, &parts),
-            // In a live session the editor shows its user's prompt by itself.
-            ("user", "typed") if self.telling == UpdateDelivery::Again => {
-                let id = told.text("messageId");
-                let blocks = parts.iter().filter_map(|part| shown(part, &beside.contents, &self.root));
-                blocks.map(|block| SessionUpdate::UserMessageChunk(chunk(block, id))).collect()
-            }
-            _ => Vec::new(),
+    /// Returns a message of the user. In a live session the editor shows its user's prompt by itself.
+    fn typed(&self, id: &OwnMessageId, parts: &[Part], beside: &UpdateDetails) -> Vec<SessionUpdate> {
+        if self.telling == UpdateDelivery::Live {
+            return Vec::new();
         }
+        let blocks = parts.iter().filter_map(|part| shown(part, &beside.contents, &self.root));
+        blocks.map(|block| SessionUpdate::UserMessageChunk(chunk(block, id.as_str()))).collect()
     }
 
     /// Returns the part of a message that was not streamed: all of it in a replay.
-    fn answered(&mut self, told: &ApiEvent, parts: &[Part]) -> Vec<SessionUpdate> {
-        let own = told.text("messageId");
-        let id = Some(told.text("continues")).filter(|begun| !begun.is_empty()).unwrap_or(own).to_owned();
+    fn answered(&mut self, event: &SessionEvent) -> Vec<SessionUpdate> {
+        let SessionEvent::MessageAdded { message_id, parts, continues, interrupted, .. } = event else {
+            return Vec::new();
+        };
+        let id = continues.as_ref().unwrap_or(message_id).to_string();
         let spoken = self.spoken.entry(id.clone()).or_default();
         let mut made = Vec::new();
         for part in parts {
@@ -219,28 +220,33 @@ impl EditorUpdateTranslator {
             made.extend(said(voice, &id, new));
         }
         // A paused message continues under the same id, so its progress must stay.
-        if told.payload.get("paused") != Some(&Value::Bool(true)) {
+        if *interrupted != Some(PartialAnswerReason::Paused) {
             self.spoken.remove(&id);
         }
         made
     }
 
-    fn result(&mut self, told: &ApiEvent, beside: &UpdateDetails) -> Vec<SessionUpdate> {
-        let Some(call) = self.calls.remove(told.text("callId")) else { return Vec::new() };
-        let parts = told.payload.get("sanitized").and_then(|parts| Vec::<Part>::deserialize(parts).ok());
-        let parts = parts.unwrap_or_default();
+    fn result(&mut self, event: &SessionEvent, beside: &UpdateDetails) -> Vec<SessionUpdate> {
+        let SessionEvent::ToolResult { call_id, status, content, omitted_chars, total_chars, .. } = event
+        else {
+            return Vec::new();
+        };
+        let Some(call) = self.calls.remove(call_id.as_str()) else { return Vec::new() };
         let mut blocks: Vec<ContentBlock> =
-            parts.iter().filter_map(|part| shown(part, &beside.contents, &self.root)).collect();
-        let omitted = number(told, "omittedChars");
-        if omitted > 0 {
-            let (omitted, total) = (grouped(omitted), grouped(number(told, "totalChars")));
+            content.iter().filter_map(|part| shown(part, &beside.contents, &self.root)).collect();
+        if *omitted_chars > 0 {
+            let (omitted, total) = (grouped(*omitted_chars), grouped(*total_chars));
             blocks.push(text_block(&format!("[{omitted} of {total} characters are left out; all are kept]")));
         }
-        let text: String = parts.iter().filter_map(Part::as_text).collect();
-        let status = told.payload.get("status").cloned().unwrap_or_default();
-        let raw = json!({ "status": status, "output": text, "omittedChars": omitted });
-        let done = told.payload.get("success") == Some(&Value::Bool(true));
+        let text: String = content.iter().filter_map(Part::as_text).collect();
+        let raw = json!({ "status": status, "output": text, "omittedChars": omitted_chars });
+        let done = *status == ToolStatus::Completed;
         vec![SessionUpdate::ToolCallUpdate(call.ended(done, blocks, raw))]
+    }
+
+    fn tried_again(&self, error: &str) -> Vec<SessionUpdate> {
+        let title = "The model call failed and is tried again";
+        self.notice(NoticeSeverity::Warning, title, error.to_owned())
     }
 
     fn notice(&self, severity: NoticeSeverity, title: &str, about: String) -> Vec<SessionUpdate> {
@@ -248,15 +254,6 @@ impl EditorUpdateTranslator {
         let notice = Notice::new(severity, title).description(about);
         wanted.then_some(SessionUpdate::Notice(notice)).into_iter().collect()
     }
-}
-
-fn number(told: &ApiEvent, key: &str) -> u64 {
-    told.payload.get(key).and_then(Value::as_u64).unwrap_or_default()
-}
-
-/// Returns the meter, as after each step.
-fn usage(told: &ApiEvent, beside: &UpdateDetails) -> SessionUpdate {
-    usage_of(number(told, "total"), number(told, "window"), beside.cost)
 }
 
 /// Returns the update with the used part of the window and the cost of the session.

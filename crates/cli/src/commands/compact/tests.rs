@@ -1,9 +1,9 @@
+use crate::lab::recording::SessionRecording;
+use crate::lab::synthetic;
 use longhaul_core::budget::{Budget, StrategyTrigger};
 use longhaul_core::history::ViewItemKind;
 use longhaul_core::plan::{self, PlanContext, PlanTrigger};
 use longhaul_core::strategy::{self, CompactionSelection, ProtectionLevel, UnitReplacement};
-use longhaul_lab::recording::SessionRecording;
-use longhaul_lab::synthetic;
 
 use super::*;
 use crate::sample;

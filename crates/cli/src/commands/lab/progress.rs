@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use longhaul_lab::recording::SessionRecording;
-use longhaul_lab::replay::MakePolicy;
+use crate::lab::recording::SessionRecording;
+use crate::lab::replay::MakePolicy;
 
 use crate::term::out;
 use crate::term::text::fit;

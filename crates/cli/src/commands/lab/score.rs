@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use longhaul_lab::replay::ReplayOptions;
-use longhaul_lab::score::ReceiptsFolder;
-use longhaul_lab::score::board::ScoreReport;
+use crate::lab::replay::ReplayOptions;
+use crate::lab::score::ReceiptsFolder;
+use crate::lab::score::board::ScoreReport;
 
 use super::wanted::ReplaySelection;
 use super::{check_target, configured, replayed, sessions};

@@ -3,12 +3,12 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use crate::lab::recording::SessionRecording;
+use crate::lab::synthetic;
 use longhaul::clock::now_ms;
 use longhaul::import::{self, ImportedSession};
 use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::event::{Event, FORMAT};
-use longhaul_lab::recording::SessionRecording;
-use longhaul_lab::synthetic;
 use tokio::io::AsyncReadExt;
 
 use super::progress;

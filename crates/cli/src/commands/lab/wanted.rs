@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use crate::lab::planner_policy::PlannerPolicy;
+use crate::lab::policy::ContextPolicy;
+use crate::lab::price::{PriceTable, tables};
+use crate::lab::replay::{MakePolicy, ReplayWindow};
+use crate::lab::report::{PolicyFacts, PolicyRole};
+use crate::lab::rivals;
 use longhaul::config::{AgentConfig, SummaryWriter};
 use longhaul::config_agent;
 use longhaul_core::plan::{self, SummaryWriterModel};
 use longhaul_core::strategy;
-use longhaul_lab::planner_policy::PlannerPolicy;
-use longhaul_lab::policy::ContextPolicy;
-use longhaul_lab::price::{PriceTable, tables};
-use longhaul_lab::replay::{MakePolicy, ReplayWindow};
-use longhaul_lab::report::{PolicyFacts, PolicyRole};
-use longhaul_lab::rivals;
 
 use crate::args::ReplayArgs;
 use crate::failure::{CommandError, Outcome};

@@ -37,6 +37,7 @@ const ROW_WORDS: usize = 6;
 /// The reason why an answer is no summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[doc(hidden)]
 pub enum SummaryDefect {
     /// The answer has no text.
     Empty,
@@ -101,6 +102,7 @@ impl std::fmt::Display for SummaryDefect {
 
 /// The texts and limits against which an answer is checked.
 #[derive(Clone, Copy, Debug)]
+#[doc(hidden)]
 pub struct SummaryCheckInput<'a> {
     /// The replaced text.
     pub material: &'a str,
@@ -120,6 +122,7 @@ pub struct SummaryCheckInput<'a> {
 ///
 /// # Errors
 /// [`SummaryDefect`] if the answer is no summary.
+#[doc(hidden)]
 pub fn check_summary(
     answer: &str,
     replaced: &SummaryCheckInput<'_>,

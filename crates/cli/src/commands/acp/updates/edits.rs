@@ -3,8 +3,7 @@
 use agent_client_protocol::v1::schema::{
     CompactionStatus, CompactionUpdate, ContentChunk, MessageId, Notice, NoticeSeverity, SessionUpdate,
 };
-use longhaul::api_events::ApiEvent;
-use serde_json::Value;
+use longhaul::SessionEvent;
 
 use crate::term::human::short;
 
@@ -23,27 +22,30 @@ pub(super) struct CompactionUpdates {
 impl CompactionUpdates {
     pub(super) fn take(
         &mut self,
-        told: &ApiEvent,
+        event: &SessionEvent,
         beside: &UpdateDetails,
         shows: EditorCapabilities,
         telling: UpdateDelivery,
     ) -> Vec<SessionUpdate> {
-        match told.name {
-            "context:compacting" => self.compacting(shows),
-            "context:compressed" => self.compressed(told, beside, shows, telling),
-            "context:compact-failed" => self.failed(told, shows, telling),
+        match event {
+            SessionEvent::Compacting { .. } => self.compacting(shows),
+            SessionEvent::Compacted { edit_id, original_tokens, compressed_tokens, note, .. } => {
+                let title = format!("Context compressed: {}", change(*original_tokens, *compressed_tokens));
+                self.compressed(edit_id.as_str(), title, note, beside, (shows, telling))
+            }
+            SessionEvent::CompactionFailed { error, .. } => self.failed(&error.message, shows, telling),
             // Whatever was being made when the run ended is not made.
-            "run:complete" => {
+            SessionEvent::RunFinished { .. } => {
                 let left = self.open.take().map(|id| CompactionUpdate::new(id, CompactionStatus::Cancelled));
                 left.map(SessionUpdate::CompactionUpdate).into_iter().collect()
             }
-            "context:pruned" => {
-                let title = format!("Old tool results cleared: {}", change(told));
+            SessionEvent::Pruned { original_tokens, compressed_tokens, .. } => {
+                let title =
+                    format!("Old tool results cleared: {}", change(*original_tokens, *compressed_tokens));
                 notice(shows, telling, NoticeSeverity::Info, title, None)
             }
-            "context:restored" => {
-                let tokens = short(number(told, "tokens"));
-                let title = format!("{} undone: {tokens} tokens", told.text("compactionId"));
+            SessionEvent::Restored { edit_id, total_tokens } => {
+                let title = format!("{edit_id} undone: {} tokens", short(*total_tokens));
                 notice(shows, telling, NoticeSeverity::Info, title, None)
             }
             _ => Vec::new(),
@@ -65,14 +67,12 @@ impl CompactionUpdates {
 
     fn compressed(
         &mut self,
-        told: &ApiEvent,
+        name: &str,
+        title: String,
+        why: &str,
         beside: &UpdateDetails,
-        shows: EditorCapabilities,
-        telling: UpdateDelivery,
+        (shows, telling): (EditorCapabilities, UpdateDelivery),
     ) -> Vec<SessionUpdate> {
-        let title = format!("Context compressed: {}", change(told));
-        let why = told.text("costNote");
-        let name = told.text("compactionId");
         if shows.compactions {
             // A replay has no open row, because the start of a compaction is not in the log.
             let id = self.open.take().unwrap_or_else(|| format!("compaction-of-{name}"));
@@ -92,11 +92,11 @@ impl CompactionUpdates {
 
     fn failed(
         &mut self,
-        told: &ApiEvent,
+        why: &str,
         shows: EditorCapabilities,
         telling: UpdateDelivery,
     ) -> Vec<SessionUpdate> {
-        let why = told.text("reason").to_owned();
+        let why = why.to_owned();
         // Without an open row the editor knows no compactions, or the attempt was never announced.
         match self.open.take() {
             Some(id) => {
@@ -124,11 +124,6 @@ fn notice(
     wanted.then_some(SessionUpdate::Notice(notice)).into_iter().collect()
 }
 
-fn change(told: &ApiEvent) -> String {
-    let (before, after) = (number(told, "originalTokens"), number(told, "compressedTokens"));
-    format!("{} → {} tokens", short(before), short(after))
-}
-
-fn number(told: &ApiEvent, key: &str) -> u64 {
-    told.payload.get(key).and_then(Value::as_u64).unwrap_or_default()
+fn change(before_tokens: u64, after_tokens: u64) -> String {
+    format!("{} → {} tokens", short(before_tokens), short(after_tokens))
 }

@@ -1,12 +1,27 @@
 use super::*;
 use std::path::Path;
 
+use longhaul::api_events::ApiEvent;
+use serde_json::Value;
+
 fn updates(shows: EditorCapabilities) -> EditorUpdateTranslator {
     EditorUpdateTranslator::new(Path::new("/work").to_owned(), shows)
 }
 
-fn told(name: &'static str, payload: Value) -> ApiEvent {
-    ApiEvent::passing(name, &"s".into(), payload)
+/// Returns the event with a test's fields. The fields that no test looks at have any value.
+fn told(name: &'static str, payload: Value) -> SessionEvent {
+    let mut whole = json!({
+        "stepId": "s-1", "toolName": "bash", "truncated": false, "outputReserve": 0, "expectedError": 0.0,
+        "compactionCount": 0, "strategy": "summarization", "reason": "token_limit", "trigger": 0,
+        "originalMessages": 0, "compressedMessages": 0, "code": "third-party", "runId": "r",
+        "finishReason": "stop", "steps": 0,
+    });
+    for (key, value) in payload.as_object().unwrap() {
+        whole[key] = value.clone();
+    }
+    let event = SessionEvent::from_announcement(&ApiEvent::passing(name, &"s".into(), whole)).unwrap();
+    assert!(!matches!(event, SessionEvent::Other { .. }), "{event:?}");
+    event
 }
 
 fn take(updates: &mut EditorUpdateTranslator, name: &'static str, payload: Value) -> Vec<Value> {
@@ -59,7 +74,7 @@ fn a_paused_answer_goes_on_as_one_message() {
     let mut live = updates(EditorCapabilities::default());
     take(&mut live, "llm:chunk", chunk("first ", 0));
     let mut piece = answer("first ");
-    (piece["paused"], piece["parts"][0]["text"]) = (true.into(), "".into());
+    (piece["interrupted"], piece["parts"][0]["text"]) = ("paused".into(), "".into());
     assert_eq!(take(&mut live, "message:added", piece), Vec::<Value>::new());
     assert_eq!(texts(&take(&mut live, "llm:chunk", chunk("second", 6))), ["agent_message_chunk second"]);
     let mut piece = answer("second part");
