@@ -37,9 +37,9 @@ pub(crate) use gateway::{gateway, upstream_key};
 pub(crate) use missing_keys::{unset_keys, unset_model_key};
 pub(crate) use telemetry::telemetry;
 
-/// The reason for refusing a tool call if nobody can be asked.
-const NOBODY: &str = "it needs a person's approval and nobody can be asked here; the person can run this with --yes, \
-                      or allow the tool under approvals.rules in longhaul.yml";
+/// The reason for refusing a tool call if no person can be asked.
+const NO_PERSON: &str = "it needs a person's approval and no person can be asked here; the person can run this \
+                         with --yes, or allow the tool under approvals.rules in longhaul.yml";
 
 /// The treatment of a tool call that needs a person's approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl ToolApprovalMode {
     fn default_approval(self) -> ToolApproval {
         match self {
             Self::Person => ToolApproval::Ask,
-            Self::Nobody => ToolApproval::Deny(NOBODY.to_owned()),
+            Self::Nobody => ToolApproval::Deny(NO_PERSON.to_owned()),
             Self::Allowed => ToolApproval::Allow,
         }
     }

@@ -100,8 +100,8 @@ fn resolve_command(command: Option<CliCommand>, bare: ServeArgs) -> Outcome<CliC
         None => Ok(CliCommand::Serve(ServeArgs { open: true, ..bare })),
         Some(command) if bare == ServeArgs::default() => Ok(command),
         Some(_) => Err(CommandError::usage(
-            "--addr, --token-file, --db, --advertise, --blobs, --yes and --open stand behind the command they belong to, \
-             for example `longhaul serve --addr 127.0.0.1:4401`; --db, --advertise and --blobs are of `serve`",
+            "--addr, --token-file, --db, --advertise, --blobs, --yes and --open must follow the command, \
+             for example `longhaul serve --addr 127.0.0.1:4401`; all but --yes are options of `serve` alone",
         )),
     }
 }
@@ -176,7 +176,7 @@ fn wants_log(place: &CliEnvironment) -> bool {
 
 fn explain(failure: &CommandError) -> ExitCode {
     tracing::debug!("the command failed");
-    // The message is empty if nobody is left to read it, for example after a closed pipe.
+    // The message is empty if it has no reader any more, for example after a closed pipe.
     if !failure.message().is_empty() {
         out::complaint(&format!("longhaul: {}\n", failure.message()));
     }
@@ -223,7 +223,7 @@ async fn open(place: &CliEnvironment, need: AgentRequirement) -> Outcome<Runtime
     Ok(Runtime::new(agent, data.store, data.blobs))
 }
 
-/// Returns a one-line note if nobody says how large the model's window is.
+/// Returns a one-line note if no source states the size of the model's window.
 async fn assumed_window(session: &Session, runtime: &Runtime) -> Outcome<Option<String>> {
     let agent = runtime.agent();
     if agent.limits.window.is_some() {
@@ -235,7 +235,7 @@ async fn assumed_window(session: &Session, runtime: &Runtime) -> Outcome<Option<
         .await?
         .then(|| {
             let tokens = grouped(ASSUMED_WINDOW);
-            format!("nobody states the window of {model}: {tokens} assumed; declare model.context_window")
+            format!("the window of {model} is unknown: {tokens} tokens are assumed; set model.context_window")
         }))
 }
 

@@ -131,7 +131,8 @@ async fn once_free<T>(place: &CliEnvironment, take: impl AsyncFn() -> Result<T, 
         if since.elapsed() > DRAINING + GRACE {
             let folder = place.shown(folder);
             return Err(CommandError::new(format!(
-                "the longhaul that has the data folder {folder} is still ending: try again in a minute"
+                "another longhaul still holds the data folder {folder} while its last answers finish; nothing was \
+                 started: try again in a minute"
             )));
         }
         tokio::time::sleep(LOOKING).await;

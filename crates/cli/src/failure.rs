@@ -43,7 +43,7 @@ impl CommandError {
         self.is_untrusted
     }
 
-    /// Returns the error message; empty if nobody is left to read it.
+    /// Returns the error message; empty if it has no reader any more.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

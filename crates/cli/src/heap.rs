@@ -10,7 +10,7 @@ use std::io;
 pub(crate) const THRESHOLDS: [&str; 2] = ["MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"];
 
 /// The value of both thresholds, in bytes: 1 MiB.
-// A request of 100,000 tokens has half of that. Blocks of its size are not mapped anew each time.
+// A request of 100,000 tokens has half of that. Blocks of its size are not mapped again each time.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const THRESHOLD_BYTES: &str = "1048576";
 

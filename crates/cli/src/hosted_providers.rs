@@ -1,4 +1,4 @@
-//! Hosted providers whose key is in the environment. They are used if nobody named a server and no server of
+//! Hosted providers whose key is in the environment. They are used if no server was named and no server of
 //! this machine answers.
 //!
 //! A person may have set the key for something else and pays for this choice. So the choice is neither the
@@ -47,8 +47,8 @@ pub(crate) async fn model(place: &CliEnvironment, named: Option<&str>) -> Option
     Some(model)
 }
 
-/// Describes a model chosen because of a key in the environment. Returns `None` if somebody
-/// named the server, or a server of this machine answers.
+/// Describes a model chosen because of a key in the environment. Returns `None` if the server was named, or if a server
+/// of this machine answers.
 pub(crate) fn said(completed: &ResolvedConfig) -> Option<String> {
     let model = &completed.config.model;
     let is_found = !completed.names_a_server && model.provider.kind().is_some_and(Kind::is_hosted);
@@ -67,10 +67,10 @@ pub(crate) fn terms(completed: &ResolvedConfig) -> String {
     format!("{price}; --model NAME names another")
 }
 
-/// Warns in the log about the chosen model: nobody named the model, and each call costs money.
+/// Warns in the log about the model that was chosen by default, because each call costs money.
 pub(crate) fn log_choice(completed: &ResolvedConfig) {
     if let Some(said) = said(completed) {
-        tracing::warn!("nobody named a model; used is {said}, {}", terms(completed));
+        tracing::warn!("no model was chosen; {said} is used, {}", terms(completed));
     }
 }
 

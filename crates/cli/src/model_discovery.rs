@@ -219,7 +219,7 @@ pub(crate) async fn complete(place: &CliEnvironment, mut loaded: ResolvedConfig)
     Ok(loaded)
 }
 
-/// Chooses a model if nobody named a server: of a server of this machine, else of a provider whose key is
+/// Chooses a model if no server was named: of a server of this machine, else of a provider whose key is
 /// set.
 async fn find(place: &CliEnvironment, loaded: &mut ResolvedConfig) -> Outcome<()> {
     let model = &mut loaded.config.model;

@@ -45,7 +45,7 @@ pub(crate) fn remember(
     {
         return Ok(());
     }
-    // The folder may not exist yet, and the list of trusted files is nobody else's business.
+    // The folder may not exist yet, and other users must not read the list of trusted files.
     data::make_private(&place.data_dir)?;
     tracing::info!(file = %file.display(), "the agent file is trusted from now on, because it was named");
     append_line(&place.data_dir.join(FILE), &line).map_err(|error| {

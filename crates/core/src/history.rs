@@ -475,7 +475,7 @@ impl History {
         }
         self.rebuild(seq);
         self.compaction.note_edited(self.view.tokens());
-        // The view has another size now: a compaction that was in vain before may succeed.
+        // The view has another size now: a compaction that failed before may succeed.
         self.compaction.settled_tokens = None;
     }
 

@@ -51,12 +51,12 @@ use todos::{TodoListUpdate, TodoTracker};
 use values::{SettingTracker, ValueSource};
 use words::IdentifierCounts;
 
-const MOST_FILES: usize = 2_048;
-const MOST_TOOLS: usize = 64;
-const MOST_PENDING: usize = 512;
+const MAX_FILES: usize = 2_048;
+const MAX_TOOLS: usize = 64;
+const MAX_PENDING: usize = 512;
 
 /// The part of a call's arguments that is read, in bytes. A longer object is no JSON after the cut and counts as empty.
-const MOST_ARGUMENT_BYTES: usize = 1 << 20;
+const MAX_ARGUMENT_BYTES: usize = 1 << 20;
 
 /// The facts that a part of the log states, class by class.
 ///
@@ -97,15 +97,15 @@ impl Default for PinnedFacts {
     fn default() -> Self {
         Self {
             todos: TodoTracker::default(),
-            files: BoundedFactMap::new(MOST_FILES),
+            files: BoundedFactMap::new(MAX_FILES),
             evicted_changes: 0,
             facts: ToolFacts::default(),
             outcomes: OutcomeTracker::default(),
             names: NameTracker::default(),
             values: SettingTracker::default(),
             words: IdentifierCounts::default(),
-            tools: BoundedFactMap::new(MOST_TOOLS),
-            pending: BoundedFactMap::new(MOST_PENDING),
+            tools: BoundedFactMap::new(MAX_TOOLS),
+            pending: BoundedFactMap::new(MAX_PENDING),
             open_file: None,
             without_recall: false,
         }
@@ -344,7 +344,7 @@ fn read_words(words: &mut IdentifierCounts, entry: &LogEntry) {
 /// Returns the arguments of a call as an object. Text that is no object gives an empty one, or the raw patch of a tool
 /// that takes one.
 fn arguments(call: &ToolCall) -> Map<String, Value> {
-    let text = line::head(&call.arguments, MOST_ARGUMENT_BYTES);
+    let text = line::head(&call.arguments, MAX_ARGUMENT_BYTES);
     serde_json::from_str(text).unwrap_or_else(|_| {
         // OpenAI's models call `apply_patch` with the patch itself as the argument, without any JSON.
         let is_patch = tools::plain(&call.name).contains("patch");

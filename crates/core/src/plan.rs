@@ -29,6 +29,9 @@ mod transcript;
 mod truncation;
 mod unit_tokens;
 mod verbatim;
+mod view_units;
+
+use truncation::LastResortPlanner;
 
 pub use crate::retention::system_messages::quotes_system_messages;
 pub use context::PlanContext;
@@ -39,8 +42,10 @@ pub use draft::{
 pub use economics::{EditCost, TokenPrices};
 pub(crate) use extract::plain_text;
 pub use prune::{ResultClearing, clear_results};
+pub(crate) use restore::restore_until_budget;
 pub(crate) use unit_tokens::least_bound;
 pub(crate) use verbatim::shortened;
+pub use view_units::ViewUnits;
 
 /// The user's settings for context management.
 #[derive(Clone)]
@@ -261,18 +266,22 @@ pub fn plan_with(
     if no_progress && bound <= budget.usable {
         return Plan::Fits;
     }
-    let scene = PlanContext::new(history, fixed.after_edit, *budget, policy, occasion, now, line);
+    let context = PlanContext::new(history, fixed.after_edit, *budget, policy, occasion, now, line);
     // The server has counted the request, so neither the threshold nor the growth since the last edit matters.
     if *occasion == PlanTrigger::Overflow {
-        return scene.after_refusal();
+        return context.after_refusal();
     }
     // A ready summary goes before pruning. A pruned result changes the items that the draft covers and voids the draft.
-    let ready = candidate.and_then(|draft| draft.rebased(&scene).or_else(|| scene.extended(draft)));
+    let ready =
+        candidate.and_then(|draft| draft.rebased(&context).or_else(|| draft::extended(&context, draft)));
     let ready = ready.map(|edit| Plan::Edit(Box::new(edit)));
     if no_progress {
-        return ready.unwrap_or_else(|| scene.again());
+        return ready.unwrap_or_else(|| context.plan_repeated_edit());
     }
-    ready.or_else(|| scene.prune()).or_else(|| scene.compact()).unwrap_or_else(|| scene.last_resort())
+    ready
+        .or_else(|| prune::prune(&context))
+        .or_else(|| context.compact())
+        .unwrap_or_else(|| LastResortPlanner::new(&context).plan())
 }
 
 /// Returns the edit that replaces an extract, which `stand_in` has committed, by the finished summary. The result is
@@ -357,14 +366,14 @@ fn ahead_from(
     {
         return None;
     }
-    // `plan` commits no edit of a view that has hardly grown and still fits, so the summary would wait in vain.
+    // `plan` commits no edit of a view that has hardly grown and still fits, so the summary would not be used.
     if no_progress(history, budget) {
         return None;
     }
-    let scene =
+    let context =
         PlanContext::new(history, fixed.after_edit, *budget, policy, &PlanTrigger::Routine, now, line);
-    let choice = policy.strategy.ahead(&scene)?;
-    match scene.accept(choice)? {
+    let choice = policy.strategy.ahead(&context)?;
+    match context.accept(choice)? {
         // An edit without a model call takes no time, so an early start gains nothing.
         Plan::Summarise(draft) => Some(draft),
         _ => None,
@@ -396,7 +405,8 @@ pub(crate) fn without_summary(
     let fixed = fixed_tokens.into();
     let now = meter::read(history, fixed.now);
     let line = line_at(history, fixed.now, budget, policy, now.bound());
-    PlanContext::new(history, fixed.after_edit, *budget, policy, occasion, now, line).last_resort()
+    let context = PlanContext::new(history, fixed.after_edit, *budget, policy, occasion, now, line);
+    LastResortPlanner::new(&context).plan()
 }
 
 /// Returns the policy's present threshold and the reason. Displays show the threshold, and [`plan`] compares

@@ -7,7 +7,7 @@ use crate::ids::Millis;
 /// The maximum number of remembered pauses.
 const MAX_PAUSES: usize = 32;
 
-/// The shorter life of Anthropic's prompt cache. Each use begins the life anew. Source of both lives and of all
+/// The shorter life of Anthropic's prompt cache. Each use restarts the life. Source of both lives and of all
 /// prices below: Anthropic's page on prompt caching.
 const SHORT_LIFE_MS: Millis = 5 * 60_000;
 

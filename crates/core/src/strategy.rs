@@ -46,9 +46,9 @@ pub use truncation::TruncationStrategy;
 ///     fn trigger(&self) -> StrategyTrigger {
 ///         StrategyTrigger::Share(0.7)
 ///     }
-///     fn choose(&self, scene: &PlanContext<'_>, _: ProtectionLevel) -> Option<CompactionSelection> {
-///         let cut = scene.turn_start(1);
-///         (cut > 0).then(|| CompactionSelection::new(scene.before_cut(cut), UnitReplacement::Note))
+///     fn choose(&self, context: &PlanContext<'_>, _: ProtectionLevel) -> Option<CompactionSelection> {
+///         let cut = context.turn_start(1);
+///         (cut > 0).then(|| CompactionSelection::new(context.before_cut(cut), UnitReplacement::Note))
 ///     }
 /// }
 /// ```
@@ -61,7 +61,7 @@ pub trait CompactionStrategy: Send + Sync {
 
     /// Chooses the units to drop, `None` if there are none. The planner asks again with tighter protection if the first
     /// selection does not get under the trigger.
-    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection>;
+    fn choose(&self, context: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection>;
 
     /// Returns whether old tool results are cleared by the planner's own rule before the strategy is asked.
     fn prunes_first(&self) -> bool {
@@ -75,7 +75,7 @@ pub trait CompactionStrategy: Send + Sync {
     }
 
     /// Returns the units that a background summary may cover while work continues.
-    fn ahead(&self, _scene: &PlanContext<'_>) -> Option<CompactionSelection> {
+    fn ahead(&self, _context: &PlanContext<'_>) -> Option<CompactionSelection> {
         None
     }
 

@@ -4,7 +4,10 @@
 //! outputs. A tree of texts compares about fifteen texts for each look-up, and long sessions look up millions of
 //! words.
 
-#![expect(clippy::disallowed_types, reason = "the hasher has no random seed, and nobody sees the order")]
+#![expect(
+    clippy::disallowed_types,
+    reason = "the hasher has no random seed, and no result depends on the order"
+)]
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};

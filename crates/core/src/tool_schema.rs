@@ -7,6 +7,7 @@
 //! `[a-zA-Z0-9_.-]{1,64}`. Smaller servers resolve no `$ref`. [`normalize`] removes all of these. A schema without them
 //! stays byte for byte as it was written.
 
+mod keywords;
 mod names;
 mod root;
 mod walk;
@@ -80,26 +81,6 @@ pub fn normalize(schema: Option<&str>) -> Result<NormalizedSchema, ToolSchemaErr
 }
 
 type Object = Map<String, Value>;
-
-/// Keywords whose value is a schema.
-const SCHEMAS: [&str; 10] = [
-    "not",
-    "if",
-    "then",
-    "else",
-    "contains",
-    "propertyNames",
-    "items",
-    "unevaluatedItems",
-    "additionalProperties",
-    "unevaluatedProperties",
-];
-
-/// Keywords whose value is a list of schemas.
-const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
-
-/// Keywords whose value holds schemas by name.
-const MAPS: [&str; 3] = ["properties", "patternProperties", "dependentSchemas"];
 
 /// Returns the schema that no value satisfies, as an object. Some providers refuse the boolean `false` for it.
 fn nothing() -> Value {

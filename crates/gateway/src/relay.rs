@@ -77,7 +77,7 @@ pub(crate) async fn relay_to_upstream(
     let mut newest = Err(GatewayError::new(GatewayErrorKind::Internal, "there is no upstream"));
     for target in able {
         let server = &target.server;
-        // Each server may have its own name for the model, so the body is patched anew.
+        // Each server may have its own name for the model, so the body is patched for each server.
         let mut patch = RequestPatch::default();
         match &model_at {
             Some(at) if target.model != model => patch.replace(at.clone(), quote(&target.model)),
@@ -137,7 +137,7 @@ async fn reply(
     // Some servers quote a refused API key in their error.
     let mut said = Vec::new();
     let mut pieces = Box::pin(until_idle(pieces, idle));
-    // A break in the error's text leaves what came before it, which is better than no text.
+    // If the error's text breaks off, the received part is better than no text.
     while let Some(Ok(piece)) = pieces.next().await {
         said.extend_from_slice(&piece);
         // A longer body is no error of an API. An answer that only calls itself a page is read to its end.

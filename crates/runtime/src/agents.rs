@@ -163,7 +163,8 @@ impl AgentRegistry {
     /// Returns the named model: an agent's, or another of the usual agent's server.
     ///
     /// # Errors
-    /// [`SessionError::NotFound`] if nobody has other models; [`SessionError::Conflict`] if the model cannot be called.
+    /// [`SessionError::NotFound`] if there are no other models; [`SessionError::Conflict`] if the model cannot be
+    /// called.
     pub(crate) async fn find_model(&self, model: &str) -> Result<ServedModel, SessionError> {
         // Models of agents come first: their server and key may differ from those of the usual agent.
         if let Some((_, agent)) = self.usable().find(|(_, agent)| agent.provider.origin().model == model) {

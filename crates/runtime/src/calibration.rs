@@ -131,7 +131,11 @@ impl CalibrationStore {
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => CalibrationData::default(),
             Err(error) => {
-                tracing::warn!(file = %file.display(), %error, "calibrations cannot be read and begin anew");
+                tracing::warn!(
+                    file = %file.display(),
+                    %error,
+                    "calibrations cannot be read: token estimates start uncalibrated and are learned again"
+                );
                 CalibrationData::default()
             }
         };

@@ -164,7 +164,7 @@ impl SessionDriver {
         }
     }
 
-    /// Drives the session until the session is closed, the storage fails, or nobody has used the session for `idle`. A
+    /// Drives the session until the session is closed, the storage fails, or the session was not used for `idle`. A
     /// command still unanswered then is answered by the drop of the sender.
     ///
     /// The session can be opened again only after all started work has ended.

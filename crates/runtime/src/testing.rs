@@ -73,7 +73,7 @@ static SILENT_DISPATCHERS: LazyLock<[Dispatch; 2]> =
 pub fn set_thread_subscriber(subscriber: impl Subscriber + Send + Sync + 'static) -> DefaultGuard {
     // `tracing` decides at the first visit of a callsite whether anybody listens to it, and remembers the answer for
     // all threads. In a process with a single dispatcher it asks the visiting thread only. If that thread is another
-    // test's, nobody listens there, and this thread's subscriber would never hear of the callsite. With several
+    // test's, no subscriber listens there, and this thread's subscriber would never hear of the callsite. With several
     // dispatchers `tracing` asks all of them, under a lock that a new subscriber takes too.
     LazyLock::force(&SILENT_DISPATCHERS);
     tracing::subscriber::set_default(subscriber)

@@ -50,7 +50,7 @@ const EXPIRED: Family =
 const ASIDE: Family = (
     "longhaul_blobs_set_aside_total",
     "counter",
-    "Images and long outputs that nobody names and that go a day later.",
+    "Images and long outputs that no session names; they are removed a day later.",
 );
 const REMOVED: Family =
     ("longhaul_blobs_removed_total", "counter", "Images and long outputs that were removed.");

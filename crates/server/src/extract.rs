@@ -215,7 +215,7 @@ fn drain(mut pieces: axum::body::BodyDataStream, app: &AppState) {
             }
         }
     };
-    // In a task of its own, because the answer must not wait for a body that nobody wants.
+    // In a task of its own, because the answer must not wait for an unused body.
     app.spawn(async move {
         tokio::select! {
             _ = tokio::time::timeout(DRAIN_TIME, all) => {}

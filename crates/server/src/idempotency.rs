@@ -184,7 +184,7 @@ mod tests {
     use crate::token::AccessToken;
     use serde_json::json;
 
-    /// The first attempt had its effect, and nobody was told.
+    /// The first attempt had its effect, and its answer was lost.
     #[tokio::test]
     async fn after_a_crash_the_work_is_told_what_the_log_says_since() {
         let (runtime, _folder) = longhaul::testing::runtime_that_says("Yes.").unwrap();

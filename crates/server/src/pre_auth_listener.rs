@@ -43,7 +43,7 @@ impl PreAuthListener {
             most,
             "unauthenticated connections are limited"
         );
-        // Without a single place nobody could ever show a token.
+        // Without a single place no client could ever show a token.
         let places = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
         Self { listener, places, patience }
     }

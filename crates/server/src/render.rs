@@ -181,7 +181,7 @@ impl<'a> HtmlWriter<'a> {
             self.markup.push_str(&code::block(&code, language.as_deref(), self.highlighted_bytes));
         }
         let closing = self.open.pop().unwrap_or_default();
-        // A picture without a description would be an empty link that nobody can click.
+        // A picture without a description would be an empty link that cannot be clicked.
         if closing == "</a>" && self.anchor.take() == Some(self.markup.len()) {
             self.markup.push_str("image");
         }

@@ -45,8 +45,8 @@ pub enum AccessTokenError {
     Weak(PathBuf),
     /// Other users can read or write the file.
     #[error(
-        "the token file {} can be used by others (mode {mode:04o}): whoever is on this machine may know the token. \
-         Delete the file for a new token, or close it: chmod 600 {}",
+        "the token file {} is open to other users (mode {mode:04o}), so they may know the token. Delete the file for a \
+         new token, or keep the token and close the file: chmod 600 {}",
         .path.display(),
         .path.display()
     )]

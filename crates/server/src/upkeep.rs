@@ -43,7 +43,7 @@ pub(crate) struct MaintenanceTrigger(Notify);
 
 impl MaintenanceTrigger {
     pub(crate) fn note(&self) {
-        // `notify_one` keeps the signal if nobody waits, so that a deletion during a run is not lost.
+        // `notify_one` keeps the signal if no task waits, so that a deletion during a run is not lost.
         self.0.notify_one();
     }
 }
@@ -78,7 +78,12 @@ pub(crate) async fn keep_up(app: &AppState) {
             Ok(None) => tracing::debug!("another node does the upkeep"),
             Ok(Some(kept)) => log_report(&kept, keeping),
             // The next run finds the same again, so an error needs no retry of its own.
-            Err(error) => tracing::warn!(%error, "what nobody needs any more stays for now"),
+            Err(error) => {
+                tracing::warn!(
+                    %error,
+                    "maintenance failed: nothing was deleted that is still needed; the rest is deleted at the next try"
+                )
+            }
         }
         // On a large store a run takes long, and the pause grows with it.
         let pause = begun.elapsed().saturating_mul(REST);
@@ -103,8 +108,8 @@ fn log_report(kept: &MaintenanceReport, keeping: &MaintenanceConfig) {
     if *blobs != BlobSweepReport::default() {
         let BlobSweepReport { set_aside, brought_back, removed, removed_bytes } = blobs;
         tracing::info!(
-            "blobs: {removed} are removed that nobody names ({removed_bytes} bytes), {set_aside} are set aside, \
-             {brought_back} brought back"
+            "blobs: {removed} unused ones removed ({removed_bytes} bytes), {set_aside} set aside, {brought_back} brought \
+             back"
         );
     }
 }

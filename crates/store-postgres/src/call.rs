@@ -1,6 +1,6 @@
 //! Calls to the database, repeated while the database is away.
 //!
-//! When a connection dies, nobody knows whether the last statement was done. Every call may therefore be
+//! When a connection dies, it is unknown whether the last statement was done. Every call may therefore be
 //! repeated: the second attempt finds the effect of the first, and gives the lost answer. The tables have the
 //! facts for a repetition: the name of the call behind a row, and the number of a write under a lease.
 
@@ -189,7 +189,7 @@ impl Drop for PostgresPooledConnection {
 /// pool is free.
 async fn give_back(mut db: PoolConnection<Postgres>, is_idle: bool) {
     let until = tokio::time::Instant::now() + RETURN_WITHIN;
-    // A `BEGIN` whose answer nobody waited for is still open, and sqlx does not know of it. Without the
+    // A `BEGIN` whose answer was not awaited is still open, and sqlx does not know of it. Without the
     // rollback the next caller's writes would never be committed.
     if !is_idle && !matches!(timeout_at(until, db.execute("ROLLBACK")).await, Ok(Ok(_))) {
         // A connection that is only dropped returns to the pool, and the pool would test it without a limit.

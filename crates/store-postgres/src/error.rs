@@ -40,7 +40,7 @@ pub(crate) fn is_passing(error: &sqlx::Error) -> bool {
 /// Returns whether the connection can no longer be used.
 pub(crate) fn is_connection_lost(error: &sqlx::Error) -> bool {
     match error {
-        // Behind an answer that cannot be parsed, nobody knows where the next answer begins.
+        // Behind an answer that cannot be parsed, it is unknown where the next answer begins.
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) => true,
         other => code(other).is_some_and(|code| ends_connection(&code)),
     }

@@ -164,7 +164,7 @@ impl PostgresLeasedSession {
     ) -> Result<W::Answer, StoreError> {
         let mut turn = self.turn.lock().await;
         if let Some(lost) = turn.under_way {
-            // The last write was given up, so nobody knows whether the row has its number. A fresh number makes
+            // The last write was given up, so it is unknown whether the row has its number. A fresh number makes
             // that write impossible before the next one begins.
             let place = self.place(&mut turn);
             tracing::debug!(

@@ -17,12 +17,12 @@ const RETRY: Duration = Duration::from_millis(10);
 /// Returns whether a process has the folder now. A folder whose lock cannot be read counts as free.
 pub(crate) fn is_taken(folder: &Path) -> bool {
     // The shared lock is dropped at once. A start that meets it tries again within `GRACE`.
-    matches!(shared(folder), Some(Err(TryLockError::WouldBlock)))
+    matches!(try_lock_shared(folder), Some(Err(TryLockError::WouldBlock)))
 }
 
-/// Keeps the folder free, as long as the file is open. `None` if a process has the folder.
-pub(crate) fn keep_free(folder: &Path) -> Option<SharedFolderLock> {
-    match shared(folder) {
+/// Locks the folder against writers while the returned lock lives. `None` if a process has the folder.
+pub(crate) fn lock_against_writers(folder: &Path) -> Option<SharedFolderLock> {
+    match try_lock_shared(folder) {
         Some(Err(TryLockError::WouldBlock)) => None,
         Some(Ok(file)) => Some(SharedFolderLock { _file: Some(file) }),
         // No process has ever written here, or locks do not work here. In both cases no process can hold the
@@ -32,10 +32,10 @@ pub(crate) fn keep_free(folder: &Path) -> Option<SharedFolderLock> {
 }
 
 /// Takes a lock shared by readers. Returns `None` if there is no file to lock.
-fn shared(folder: &Path) -> Option<Result<File, TryLockError>> {
+fn try_lock_shared(folder: &Path) -> Option<Result<File, TryLockError>> {
     let path = folder.join(FILE_NAME);
     check(&path).ok()?;
-    let file = flagged(OpenOptions::new().read(true)).open(path).ok()?;
+    let file = add_safe_flags(OpenOptions::new().read(true)).open(path).ok()?;
     Some(file.try_lock_shared().map(|()| file))
 }
 
@@ -76,7 +76,7 @@ impl ExclusiveFolderLock {
             tracing::debug!(folder = %folder.display(), waited_ms = waited.as_millis() as u64, "another process had the folder");
         }
         // The process id is not flushed: after a power cut the process is gone too.
-        sign(&mut file).map_err(|error| failed(&path, &error))?;
+        write_process_id(&mut file).map_err(|error| failed(&path, &error))?;
         Ok(Self { _file: file })
     }
 }
@@ -93,7 +93,7 @@ pub(crate) fn check_file(folder: &Path) -> Result<(), StoreError> {
 
 fn check(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
-        Ok(known) => regular(&known),
+        Ok(known) => check_regular(&known),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
@@ -103,16 +103,16 @@ fn check(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`] if the path is no regular file.
-pub(crate) fn regular(known: &Metadata) -> io::Result<()> {
+pub(crate) fn check_regular(known: &Metadata) -> io::Result<()> {
     if known.is_file() {
         return Ok(());
     }
     Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
 }
 
-/// Sets open flags against a path replaced in the meantime: follow no link, wait for no pipe.
+/// Adds flags that refuse a link and do not wait for a pipe. The path may have been replaced since its check.
 #[cfg(unix)]
-fn flagged(options: &mut OpenOptions) -> &mut OpenOptions {
+fn add_safe_flags(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;
 
     use rustix::fs::OFlags;
@@ -120,7 +120,7 @@ fn flagged(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 #[cfg(not(unix))]
-fn flagged(options: &mut OpenOptions) -> &mut OpenOptions {
+fn add_safe_flags(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
@@ -129,13 +129,13 @@ fn open(path: &Path) -> Result<File, StoreError> {
     let mut options = OpenOptions::new();
     // Not truncated: until the lock is held, the content belongs to another process.
     options.read(true).write(true).create(true).truncate(false);
-    let file = flagged(&mut options).open(path).map_err(|error| failed(path, &error))?;
+    let file = add_safe_flags(&mut options).open(path).map_err(|error| failed(path, &error))?;
     // The path may have become another file since the check above.
-    file.metadata().and_then(|known| regular(&known)).map_err(|error| failed(path, &error))?;
+    file.metadata().and_then(|known| check_regular(&known)).map_err(|error| failed(path, &error))?;
     Ok(file)
 }
 
-fn sign(file: &mut File) -> io::Result<()> {
+fn write_process_id(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
     writeln!(file, "{}", std::process::id())

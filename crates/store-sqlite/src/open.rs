@@ -10,7 +10,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
 
 use crate::error::store_error;
-use crate::lock::{ExclusiveFolderLock, regular};
+use crate::lock::{ExclusiveFolderLock, check_regular};
 use crate::{durable, marker};
 
 pub(crate) static MIGRATOR: Migrator = sqlx::migrate!();
@@ -80,7 +80,7 @@ pub(crate) fn check_files(database: &Path) -> Result<(), StoreError> {
         let mut path = database.as_os_str().to_owned();
         path.push(ending);
         let known = match std::fs::metadata(&path) {
-            Ok(known) => regular(&known),
+            Ok(known) => check_regular(&known),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         };
@@ -120,7 +120,7 @@ pub(crate) fn named(error: StoreError, file: &Path) -> StoreError {
 #[cfg(unix)]
 fn create(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
-    // Conversations are nobody else's business.
+    // Other users of the machine must not read the conversations.
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 

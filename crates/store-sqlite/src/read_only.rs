@@ -8,7 +8,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{ConnectOptions, SqliteConnection};
 
 use crate::error::{is_about_surroundings, store_error};
-use crate::lock::{SharedFolderLock, check_file, keep_free};
+use crate::lock::{SharedFolderLock, check_file, lock_against_writers};
 use crate::marker;
 use crate::open::{
     BUFFERED_ROWS, FILE_NAME, READERS, check_files, check_version, named, newer, newest_schema,
@@ -45,7 +45,7 @@ async fn connect(folder: &Path, file: &Path) -> Result<SqliteReadConnections, St
     }
     // SQLite needs a `-shm` file even to read a WAL database, and cannot make one here. `immutable` needs no such
     // file but does not notice a writer, so a shared lock keeps writers away.
-    let free = keep_free(folder).ok_or_else(|| {
+    let free = lock_against_writers(folder).ok_or_else(|| {
         StoreError::Storage("it cannot be read now: a process is just beginning to write".to_owned())
     })?;
     let readers = readers(options(file).immutable(true)).await.map_err(|error| store_error(&error))?;

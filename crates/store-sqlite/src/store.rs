@@ -214,7 +214,7 @@ impl Store for SqliteStore {
 
     async fn check_writable(&self) -> Result<(), StoreError> {
         let writer = self.writer()?;
-        // The log's file may have room for a little more, but such a write helps nobody.
+        // The log's file may have room for a little more, but a store that fails at its next larger write is of no use.
         match unwritable_reason(&self.folder) {
             Some(reason) => {
                 tracing::debug!(folder = %self.folder.display(), reason, "writes cannot be expected to work");

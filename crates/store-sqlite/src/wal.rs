@@ -1,11 +1,11 @@
-//! Finds damage in a write-ahead log, and the writes that SQLite will drop because of the damage.
+//! Damage in SQLite's write-ahead log (WAL), and the writes that SQLite will drop because of the damage.
 //!
-//! SQLite reads a log up to the first broken frame, and drops the rest without a word. A crash in the middle of
+//! SQLite reads a WAL up to the first broken frame, and drops the rest silently. A crash in the middle of
 //! an unacknowledged write leaves such an end. But SQLite also drops acknowledged writes behind a damaged frame.
-//! The module looks before SQLite does, keeps a copy, and logs the damage. The format is described at
-//! <https://www.sqlite.org/fileformat2.html#the_write_ahead_log>.
+//! This module reads the WAL before SQLite does, keeps a copy of a damaged one, and reports the damage. The format is
+//! described at <https://www.sqlite.org/fileformat2.html#the_write_ahead_log>.
 //!
-//! A shortened or removed log looks like a log with an early end, so such damage is not noticed.
+//! A shortened or removed WAL looks like one with an early end, so such damage is not noticed.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
 
-/// The first four bytes of a log. If the lowest bit is set, checksums are over big-endian numbers.
+/// The first four bytes of a WAL. If the lowest bit is set, checksums are over big-endian numbers.
 const MAGIC: u32 = 0x377f_0682;
 
 const MIN_PAGE_BYTES: u32 = 512;
@@ -24,14 +24,14 @@ const MAX_PAGE_BYTES: u32 = 65_536;
 /// Damage of a write-ahead log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WalDamage {
-    /// The header is damaged: nothing of the log can be read.
+    /// The header is damaged: nothing of the WAL can be read.
     Header,
     /// A frame is damaged, counted from 1. `dropped_writes` is the number of whole writes with their end at the
     /// frame or behind.
     Frame { number: u64, dropped_writes: u64 },
 }
 
-/// Looks for damage in the log beside `database`. Keeps a copy of a damaged log and logs the loss.
+/// Searches the WAL beside `database` for damage. Keeps a copy of a damaged WAL, and logs the loss as an error.
 ///
 /// # Errors
 /// The errors of the file system.
@@ -66,7 +66,7 @@ fn keep_copy(wal: &Path) -> io::Result<PathBuf> {
     Ok(copy)
 }
 
-/// Reads a log as SQLite does, and continues behind the first damaged frame. The newest write may have been
+/// Reads a WAL as SQLite does, and continues behind the first damaged frame. The newest write may have been
 /// interrupted by the end of the process: an incomplete one is not reported.
 pub(crate) fn find_damage(log: &mut impl Read) -> io::Result<Option<WalDamage>> {
     let mut header = [0; HEADER_BYTES];
@@ -126,7 +126,7 @@ fn big_endian(bytes: &[u8]) -> u32 {
     bytes.iter().take(4).fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
-/// The running checksum of a log.
+/// The running checksum of a WAL.
 struct WalChecksum {
     is_big_endian: bool,
     sums: (u32, u32),

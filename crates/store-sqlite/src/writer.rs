@@ -87,7 +87,7 @@ impl SqliteWriteOperation for SqliteSpaceProbe {
 
     async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
         // The probe is larger than what the last block of a file may have left on a full disk. Its row is deleted
-        // with the settled pieces. No session has the number 0, and the index -1 marks a settled step: no reader
+        // with the settled chunks. No session has the number 0, and the index -1 marks a settled step: no reader
         // ever sees the row.
         sqlx::query("DELETE FROM chunk WHERE session_no = 0").execute(batch.db().await?).await?;
         sqlx::query("INSERT INTO chunk (session_no, step, idx, body) VALUES (0, '', -1, ?)")

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::{Lease, StoreError};
 
-/// Names one life of a node: chosen at random for each join, never used again.
+/// The name of one lifetime of a node: chosen at random for each join, never used again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BootId(Arc<str>);
 
@@ -196,7 +196,7 @@ impl SessionChangePublisher {
     /// Sends a session to all receivers.
     pub fn publish(&self, session: &SessionId) {
         lock(&self.receivers).inbound.retain(|inbound| {
-            // Receivers are held weakly: a driver that ends drops its receiver and tells nobody.
+            // Receivers are held weakly, because a driver that ends drops its receiver without a notice.
             let Some(inbound) = inbound.upgrade() else { return false };
             let mut waiting = inbound.lock();
             if !waiting.sessions.contains(session) {

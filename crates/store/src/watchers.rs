@@ -32,7 +32,7 @@ impl SessionWatchers {
     pub fn publish(&self, id: &SessionId, seq: Seq) {
         let mut senders = self.lock();
         let Some(sender) = senders.get(id) else { return };
-        // A dropped receiver tells nobody, so the list is tidied when something is published.
+        // A dropped receiver sends no notice, so the list is tidied when something is published.
         if sender.receiver_count() == 0 {
             senders.remove(id);
         } else {

@@ -1,4 +1,4 @@
-//! Fields of our own in an answer, beside its usage.
+//! Longhaul's own fields in an answer, beside its usage.
 
 use bytes::Bytes;
 

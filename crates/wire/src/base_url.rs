@@ -1,4 +1,4 @@
-//! Base URLs as people write them: with the path of one operation at the end.
+//! Base URLs as people configure them: some end with the path of one operation.
 
 use url::Url;
 

@@ -1,4 +1,7 @@
-//! The common functions of the three dialects, for callers without interest in the dialect.
+//! Edits of a client's requests and answers in place, behind one interface for all dialects.
+//!
+//! A *dialect* is a wire that the gateway's clients may speak: Chat Completions, Responses or Messages. The gateway
+//! works with a [`WireCodec`] and need not know which one it is.
 //!
 //! A request's bytes are read once into a [`RequestEnvelope`] of ranges. New messages are read item by item into
 //! [`ItemSegment`]s. [`WireCodec::render`] writes a changed request with as many of the client's own bytes as
@@ -30,7 +33,7 @@ pub use crate::sse::{SseEvent, SseReader};
 pub use envelope::RequestEnvelope;
 pub use hidden::{AnsweredToolCall, HiddenCallReplay, ModelStep};
 
-/// A wire of the gateway's clients.
+/// A wire that the gateway's clients may speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dialect {
     /// OpenAI's Chat Completions: `/v1/chat/completions`.
@@ -61,7 +64,7 @@ impl Dialect {
     }
 }
 
-/// The functions of a dialect. Each function depends on the arguments only.
+/// The codec of a dialect: its requests, answers and errors. Each function depends on the arguments only.
 pub trait WireCodec: Send + Sync {
     /// Returns the dialect of this codec.
     fn dialect(&self) -> Dialect;
@@ -72,7 +75,8 @@ pub trait WireCodec: Send + Sync {
     /// [`ParseError`] if the request is no JSON object or a needed field has another form.
     fn read(&self, bytes: Bytes) -> Result<RequestEnvelope, ParseError>;
 
-    /// Parses a request with the beginning of an earlier request. `None`: the request must be read whole.
+    /// Parses a request that continues the earlier request `known`, without reading the common beginning again. `None`
+    /// if the request does not continue `known`: [`read`](Self::read) must read it whole.
     fn parse_continued_request(&self, bytes: &Bytes, known: &RequestEnvelope) -> Option<RequestEnvelope>;
 
     /// Parses items into segments, in order. The outer list is as long as `items`; the model is not shown an item

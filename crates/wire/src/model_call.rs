@@ -11,8 +11,8 @@ use longhaul_core::usage::Usage;
 
 use crate::server_error;
 
-/// The text in place of content without bytes, or of content outside of the wire's forms. The loop above has already
-/// replaced content ruled out by the model's [`Limits`](crate::Limits).
+/// The placeholder for content whose bytes are missing, or that the wire cannot express. The caller has already replaced
+/// content that the model's [`Limits`](crate::Limits) rule out.
 pub const UNSUPPORTED: &str = "[unsupported content]";
 
 /// A request for a model call: everything for the model to see, in order.
@@ -119,7 +119,7 @@ pub struct ProviderError {
 impl ProviderError {
     /// Returns an error without details.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        // This is the default of the code. A reader that knows more of the error decides anew.
+        // This is the default of the code. A reader that knows more of the error replaces it.
         let retryable = matches!(
             code,
             ErrorCode::RateLimitExceeded

@@ -67,7 +67,7 @@ pub fn recognise(status: Option<u16>, body_or_message: &str) -> Option<ReportedO
     if found.has_code(OTHER_CODES) || found.texts.iter().any(|text| patterns::vetoed(text)) {
         return None;
     }
-    // Fields are exact, sentences may be worded anew, so fields come first.
+    // Fields are exact, sentences may be reworded, so fields come first.
     let numbers = found.numbers.or(patterns::numbers(&found.texts));
     let structured = found.has_code(CODES);
     let said =

@@ -1,7 +1,7 @@
 //! The parameters of a request, mapped from the caller's wire to the upstream's.
 //!
-//! A parameter of both wires is translated. An inexpressible parameter with an influence on the answer is refused by
-//! name. Any other parameter is left out, and the caller is told the name.
+//! A parameter of both wires is translated. A parameter that changes the answer and that the upstream's wire cannot
+//! express is refused by name. Any other parameter is left out, and the caller is told the name.
 //!
 //! The table is in `docs/guide/gateway.md`.
 

@@ -150,7 +150,7 @@ fn rules_over_arguments_come_before_the_one_for_all_calls() {
     assert_eq!(decide(ToolApprovalMode::Person, "git status"), ToolApproval::Allow);
     assert_eq!(decide(ToolApprovalMode::Person, "hub push"), ToolApproval::Deny(BY_RULE.to_owned()));
     assert_eq!(decide(ToolApprovalMode::Person, "ls"), ToolApproval::Ask);
-    assert_eq!(decide(ToolApprovalMode::Nobody, "ls"), ToolApproval::Deny(NOBODY.to_owned()));
+    assert_eq!(decide(ToolApprovalMode::Nobody, "ls"), ToolApproval::Deny(NO_PERSON.to_owned()));
     assert_eq!(decide(ToolApprovalMode::Nobody, "git status"), ToolApproval::Allow);
     assert_eq!(approval_of(file, ToolApprovalMode::Person, "edit"), ToolApproval::Ask);
 }
@@ -160,7 +160,7 @@ fn what_is_allowed_beforehand_is_never_what_a_rule_denies() {
     let file = "approvals: { rules: [{ tool: bash, decision: deny }, { tool: edit, decision: ask }] }";
     assert_eq!(approval_of(file, ToolApprovalMode::Allowed, "bash"), ToolApproval::Deny(BY_RULE.to_owned()));
     assert_eq!(approval_of(file, ToolApprovalMode::Allowed, "edit"), ToolApproval::Allow);
-    assert_eq!(approval_of(file, ToolApprovalMode::Nobody, "edit"), ToolApproval::Deny(NOBODY.to_owned()));
+    assert_eq!(approval_of(file, ToolApprovalMode::Nobody, "edit"), ToolApproval::Deny(NO_PERSON.to_owned()));
 }
 
 #[test]

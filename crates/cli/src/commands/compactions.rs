@@ -136,6 +136,6 @@ fn undone(id: &str, offer: &UndoOption, command: &str) -> String {
         UndoOption::Newest | UndoOption::Named => format!("{command} {id}"),
         UndoOption::After(other) => format!("only after {other}, the newest that was built on it"),
         UndoOption::Refused(why) => (*why).to_owned(),
-        UndoOption::Unknown => "nobody knows".to_owned(),
+        UndoOption::Unknown => "unknown".to_owned(),
     }
 }

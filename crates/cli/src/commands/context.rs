@@ -18,7 +18,7 @@ pub(crate) async fn run(args: ContextArgs, place: &CliEnvironment) -> Outcome {
         Some(own) if loaded.names_a_model && own == loaded.config.model.name => own,
         Some(own) => format!("{own} (the session's own)"),
         None if loaded.names_a_model => configured,
-        None => "a model that nobody has named".to_owned(),
+        None => "a model without a name".to_owned(),
     };
     runtime.close().await;
     if args.json {

@@ -25,8 +25,9 @@ pub(crate) async fn run(place: &CliEnvironment) -> Outcome {
     let mut interrupts = InterruptSignals::listen()?;
     let (server, mut jobs) = McpToolServer::new();
     let served = server.serve(stdio()).await;
-    let served =
-        served.map_err(|error| CommandError::new(format!("the client did not introduce itself: {error}")))?;
+    let served = served.map_err(|error| {
+        CommandError::new(format!("the MCP client sent no valid `initialize` request: {error}"))
+    })?;
     let mut ended = std::pin::pin!(served.waiting());
     // A call runs to its end even if its client has given up: its change is then done or not done, never half
     // done.

@@ -127,7 +127,7 @@ fn row(model: &ModelListEntry, width: usize) -> String {
     let facts = &model.facts;
     let tokens =
         |fact: Option<SourcedValue<u64>>| fact.map_or_else(|| "–".to_owned(), |fact| grouped(fact.value));
-    let says = facts.window().map_or("nobody", |fact| fact.source.as_str());
+    let says = facts.window().map_or("unknown", |fact| fact.source.as_str());
     let mark = if model.chosen { '*' } else { ' ' };
     let row = format!(
         "{mark} {:<width$}  {:>11} {says:<9}  {:>9}  {:<22}  {}",

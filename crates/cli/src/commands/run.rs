@@ -114,7 +114,7 @@ async fn prompt(typed: Option<&str>, place: &CliEnvironment) -> Outcome<String> 
 
 /// Reports whether standard input is a pipe or a file.
 fn is_piped() -> bool {
-    // Cron jobs and services inherit sockets or devices that nobody has written to, and some never end.
+    // Cron jobs and services inherit sockets or devices without a writer, and some never end.
     let kind = rustix::fs::fstat(io::stdin()).map(|known| FileType::from_raw_mode(known.st_mode));
     kind.is_ok_and(|kind| matches!(kind, FileType::Fifo | FileType::RegularFile))
 }
@@ -135,7 +135,7 @@ async fn piped() -> Outcome<String> {
     for notice in notices {
         out::told(&notice);
     }
-    // A pipe mostly ends with a line break that nobody typed.
+    // A pipe mostly ends with a line break that is no part of the text.
     Ok(text.trim_end().to_owned())
 }
 

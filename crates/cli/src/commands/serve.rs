@@ -80,7 +80,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
             let token_digest = Some(token.digest());
             early = Some((listener, token));
             if args.advertise.is_none() && addr.ip().is_unspecified() {
-                tracing::warn!(address = %near, "other nodes are told to ask this one there, which from other machines is not here: name its address with --advertise");
+                tracing::warn!(address = %near, "other machines cannot reach this address: set --advertise");
             }
             let address = Some(args.advertise.clone().unwrap_or(near));
             Some(SharedStoreConfig { db: db.clone(), address, token_digest, blobs: args.blobs.clone() })
@@ -129,7 +129,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     // The record is written once the port is bound, because others open the page by it.
     let mut told = ServerRecord::here(page, token_path.clone()).write_record(&place.data_dir);
     if let Err(error) = &told {
-        tracing::warn!(%error, "whoever starts a second server is not told of this one");
+        tracing::warn!(%error, "the server runs, but its address was not recorded for other commands");
     }
     // The bare address is the only data on standard output, for scripts. What people read goes to standard error.
     out::line(&format!("http://{address}"))?;
@@ -171,7 +171,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
             if let Ok(told) = &mut told
                 && let Err(error) = told.ends()
             {
-                tracing::warn!(%error, "whoever starts another server is not told that this one ends");
+                tracing::warn!(%error, "the server's end was not recorded: a new server will not wait");
             }
             served.await?;
         }
@@ -196,12 +196,12 @@ fn server_is_silent(base_url: &str, patience: Option<Duration>) -> String {
     )
 }
 
-/// Returns the remedy for a model whose window nobody states.
+/// Returns the remedy for a model whose window no source states.
 fn assumed(model: &str) -> String {
     let (model, tokens) = (text::one_line(model), grouped(ASSUMED_WINDOW));
     format!(
-        "       nobody states the window of {model}: {tokens} tokens are assumed; put its own into \
-         {AGENT_FILE}, model: {{ context_window: N }}\n"
+        "       the window of {model} is unknown: {tokens} tokens are assumed; set it in {AGENT_FILE}, \
+         model: {{ context_window: N }}\n"
     )
 }
 

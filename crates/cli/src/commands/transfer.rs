@@ -151,7 +151,8 @@ async fn carried_whole(from: &TransferEndpoint, to: &TransferEndpoint) -> Outcom
     // Asked again at the end: a node may have joined while the sessions were copied.
     if others(from).await? || went_on(from, &carried).await? {
         return Err(CommandError::new(format!(
-            "something was said in {} meanwhile, and is not in {}: end what serves it there, and migrate again into {}",
+            "the transfer is incomplete: {} got new messages during it, which are not in {}. Nothing was deleted. \
+             End the server there, then migrate again into {}",
             from.name,
             to.name,
             to.empty()
@@ -383,13 +384,13 @@ async fn carry_one(
 fn unread(from: &TransferEndpoint, id: &SessionId, error: BlobError) -> CommandError {
     match (error, &from.nodes) {
         (BlobError::NotFound(hash), Some(_)) => CommandError::usage(format!(
-            "an image or a long output of session {id} is not where it was looked for ({hash}): name with --blobs the \
-             folder or bucket that the nodes of {} have, as `serve` has it",
+            "an image or a long output of session {id} was not found ({hash}): name the folder or bucket of the nodes of \
+             {} with --blobs, as for `serve`",
             from.name
         )),
         (BlobError::NotFound(hash), None) => CommandError::new(format!(
-            "an image or a long output of session {id} is missing in {} ({hash}). What was carried before it stays, and \
-             is not all",
+            "an image or a long output of session {id} is missing in {} ({hash}). The copy is incomplete: the \
+             sessions that were copied before are kept",
             from.name
         )),
         (error, _) => error.into(),
@@ -405,18 +406,18 @@ fn another(
 ) -> CommandError {
     let (old, new, id) = (&there.events, &copy.events, &copy.id);
     let became = match (new.starts_with(old), old.starts_with(new)) {
-        (true, true) => "they differ in what waits or was asked".to_owned(),
-        (true, false) => format!("it went on in {} since it was carried", from.name),
-        (false, true) => format!("it went on in {} since it was carried", to.name),
-        (false, false) => "each went on by itself".to_owned(),
+        (true, true) => "they differ in waiting messages or requests".to_owned(),
+        (true, false) => format!("it was continued in {} since the last copy", from.name),
+        (false, true) => format!("it was continued in {} since the last copy", to.name),
+        (false, false) => "both were continued".to_owned(),
     };
     let delete = match &to.nodes {
         Some(_) => format!("DELETE /api/sessions/{id} at a node"),
         None => format!("longhaul sessions delete {id}"),
     };
     CommandError::new(format!(
-        "session {id} is in {} already, and is another one there: {} there, {} in {}; {became}. Nothing of it was \
-         changed. Carry into {}, or delete it there first if nobody needs it ({delete})",
+        "session {id} exists in {} already and differs: {} there, {} in {}; {became}. Both are unchanged. Copy into \
+         {}, or first delete the session there ({delete})",
         to.name,
         count(old.len() as u64, "event"),
         count(new.len() as u64, "event"),

@@ -46,9 +46,9 @@ impl EditUndoReport {
 pub(super) async fn undo(session: &Session, edit: Option<String>) -> Outcome<EditUndoReport> {
     let edit = match edit {
         Some(edit) => EditId::new(edit),
-        None => newest(session)
-            .await?
-            .ok_or_else(|| CommandError::new("nothing to undo: nothing is compacted or cleared"))?,
+        None => newest(session).await?.ok_or_else(|| {
+            CommandError::new("nothing to undo: this session has no compaction and no pruning")
+        })?,
     };
     let before = session.inspect_run(|run| run.meter().total).await?;
     if let Err(error) = session.undo(edit.clone()).await {

@@ -273,7 +273,8 @@ fn write(
     let asks = place.terminal.input && place.terminal.messages;
     if !yes && !asks {
         return Err(CommandError::usage(
-            "files of another program are changed: without a terminal to ask at, add --yes",
+            "nothing was changed: this writes files of another program, and there is no terminal to ask at; confirm \
+             it with --yes",
         ));
     }
     if !yes {

@@ -124,7 +124,7 @@ impl ContextTable {
 
     fn thresholds(&mut self, report: &ContextReport) {
         let source = match report.window_source.as_str() {
-            "assumed" => "assumed: nobody said; set model.context_window to declare it",
+            "assumed" => "assumed; set model.context_window to declare it",
             source => source,
         };
         self.fact("window from", source);

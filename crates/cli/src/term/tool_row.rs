@@ -21,7 +21,7 @@ const NO_REASON: &str = "a person said no";
 /// The maximum columns of the reason of a denial.
 const REASON_COLUMNS: usize = 40;
 
-/// The hint in the reason of a denial when nobody could be asked.
+/// The hint in the reason of a denial when no person could be asked.
 pub(crate) const ALLOWED_BY_YES: &str = "can run this with --yes";
 
 /// The arguments that matter, the most telling first.

@@ -51,7 +51,7 @@ pub(crate) struct InlineBackend<W: TerminalWrite> {
     is_cursor_moved: bool,
     /// The text to print above the live rows.
     above: String,
-    /// `true` if the live rows must be made anew.
+    /// `true` if the live rows must be drawn again.
     is_lost: bool,
 }
 

@@ -39,7 +39,7 @@ fn a_backup_is_restored_as_it_was_and_never_over_something() {
     other.run(&["--provider", "scripted", "run", "--yes", "--session", "last", "more"]).exits(0);
     let gone_on = exported(&other);
     let over = other.run(&["restore", folder]);
-    assert!(over.code == Some(1) && over.err.contains("is another one there"), "{over:?}");
+    assert!(over.code == Some(1) && over.err.contains("already and differs"), "{over:?}");
     other.run(&["--provider", "scripted", "run", "--yes", "another"]).exits(0);
     let over = other.run(&["restore", folder]);
     assert!(over.code == Some(1) && over.err.contains("there are other sessions in"), "{over:?}");
@@ -85,7 +85,7 @@ async fn sessions_move_into_a_database_and_back() {
     assert!(again.contains("; 2 were there already, and are the same"), "{again}");
     assert!(again.starts_with("0 sessions with 0 events and 0 blobs"), "{again}");
     let lost = Bench::new().run(&["migrate", "--from", &url]);
-    assert!(lost.code == Some(2) && lost.err.contains("name with --blobs the folder or bucket"), "{lost:?}");
+    assert!(lost.code == Some(2) && lost.err.contains("name the folder or bucket of the nodes"), "{lost:?}");
     let other = Bench::new();
     other.run(&["migrate", "--from", &url, "--blobs", &blobs]).exits(0);
     assert_eq!(exported(&other), before);
@@ -103,7 +103,7 @@ async fn sessions_move_into_a_database_and_back() {
     // What went on since is not written over.
     other.run(&["--provider", "scripted", "run", "--yes", "--session", "last", "more"]).exits(0);
     let over = other.run(&["migrate", "--to", &url, "--blobs", &blobs]);
-    assert!(over.code == Some(1) && over.err.contains("is another one there"), "{over:?}");
+    assert!(over.code == Some(1) && over.err.contains("already and differs"), "{over:?}");
     let nothing = other.run(&["migrate"]);
     assert!(nothing.code == Some(2) && nothing.err.contains("name one database"), "{nothing:?}");
     let away = other.run(&["migrate", "--to", "postgres://nobody@127.0.0.1:1/none"]);

@@ -335,7 +335,7 @@ fn a_context_says_whether_and_where_room_is_made() {
     let bench = Bench::new();
     let id = imported(&bench, 12);
     let table = bench.run(&["context", &id]).exits(0).out;
-    assert!(table.starts_with("context of a model that nobody has named · "), "{table}");
+    assert!(table.starts_with("context of a model without a name · "), "{table}");
     bench.write("longhaul.yml", "context: { enabled: false }");
     let table = bench.run(&["context", &id]).exits(0).out;
     assert!(table.contains("no point: compaction is off (context.enabled); `/compact` in a chat"), "{table}");

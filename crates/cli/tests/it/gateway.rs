@@ -116,11 +116,10 @@ fn everybody_in_the_process_knows_the_same_window() {
     );
     bench.write("longhaul.yml", &file);
     let (mut server, address, mut said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
-    let hint =
-        said.by_ref().lines().map(Result::unwrap).find(|line| line.contains("nobody states the window"));
+    let hint = said.by_ref().lines().map(Result::unwrap).find(|line| line.contains("is unknown: 32,000"));
     let hint = hint.unwrap();
     assert!(
-        hint.contains("other-1: 32,000 tokens are assumed") && hint.contains("context_window: N"),
+        hint.contains("the window of other-1 is unknown") && hint.contains("context_window: N"),
         "{hint}"
     );
     let token = token(&bench);

@@ -126,5 +126,5 @@ fn a_client_that_never_introduces_itself_is_an_error() {
     let mut child = bench.with(&fake, &["mcp"]).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"\n").unwrap();
     let given = given(child.wait_with_output().unwrap()).exits(1);
-    assert!(given.err.contains("did not introduce itself"), "{}", given.err);
+    assert!(given.err.contains("sent no valid `initialize` request"), "{}", given.err);
 }

@@ -33,7 +33,7 @@ models:
         ["150,000", "declared", "64,000", "3 · 0.3 · 15"].iter().all(|part| claude.contains(part)),
         "{text}"
     );
-    assert!(line(&text, "  my-own").contains("nobody"), "{text}");
+    assert!(line(&text, "  my-own").contains("unknown"), "{text}");
     assert!(text.contains("list prices as of 20"), "{text}");
 
     let json = bench.run(&["models", "--json"]).exits(0).out;
@@ -67,7 +67,7 @@ fn the_doctor_says_where_each_limit_comes_from() {
     assert!(line(&known, "takes").contains("images (catalogue)"), "{known}");
     assert!(line(&known, "prices").contains("$2.5 in · $1.25 cached · $10 out"), "{known}");
     let trained = bench.run(&["--base-url", &url, "--model", "qwen3-8b", "doctor"]).exits(0).out;
-    assert!(line(&trained, "window").contains("nobody says; 32,000 is assumed; at most 40,960"), "{trained}");
+    assert!(line(&trained, "window").contains("not stated; 32,000 is assumed; at most 40,960"), "{trained}");
     bench.write(
         "longhaul.yml",
         &format!("model: {{ name: qwen3-8b, base_url: '{url}', context_window: 200000 }}"),
@@ -93,7 +93,7 @@ fn a_window_that_an_overflow_error_named_is_shown_as_learned() {
     let url = fake.url();
     let model = ["--base-url", url.as_str(), "--model", "qwen3-8b"];
     let with = |args: &[&str]| bench.run(&[&model[..], args].concat());
-    assert!(line(&with(&["doctor"]).exits(0).out, "window").contains("nobody says"));
+    assert!(line(&with(&["doctor"]).exits(0).out, "window").contains("not stated"));
     // The second request shows the beginning and the end of the message.
     with(&["run", &"a long story ".repeat(3_000)]).exits(0);
     let doctor = with(&["doctor"]).exits(0).out;

@@ -320,7 +320,7 @@ fn a_window_that_nobody_states_is_said_to_be_assumed() {
     let fake = Fake::start([]);
     let url = fake.url();
     let unlisted = ["--base-url", url.as_str(), "--model", "unheard-of"];
-    let assumed = "nobody states the window of unheard-of: 32,000 assumed; declare model.context_window";
+    let assumed = "the window of unheard-of is unknown: 32,000 tokens are assumed; set model.context_window";
     // However long the name is: lines break between words.
     let told = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let run = |args: &[&str]| bench.run(&[&unlisted, args].concat()).exits(0);

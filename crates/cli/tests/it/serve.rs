@@ -270,7 +270,7 @@ fn a_key_of_the_environment_is_found_and_said_as_the_doctor_says_it() {
     end(&mut server);
 
     let run = given(with_key(&["run", "hello"]).output().unwrap()).exits(1);
-    let told = format!("nobody named a model; used is {used} ({key}), {}", terms.trim());
+    let told = format!("no model was chosen; {used} ({key}) is used, {}", terms.trim());
     assert!(run.err.contains(&told), "{}", run.err);
     let other = given(with_key(&["--model", "gpt-4o", "run", "hello"]).output().unwrap()).exits(2);
     assert!(other.err.contains("none for gpt-4o in OPENAI_API_KEY"), "{}", other.err);

@@ -44,15 +44,15 @@ impl CompactionStrategy for Filling {
         self.0.line(outlook)
     }
 
-    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
-        let mut choice = self.0.choose(scene, protection)?;
-        let target = (scene.budget.usable as f64 * FILLED_SHARE) as u64;
+    fn choose(&self, context: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
+        let mut choice = self.0.choose(context, protection)?;
+        let target = (context.budget.usable as f64 * FILLED_SHARE) as u64;
         let added = added_tokens(choice.instead);
         // Each cleared result makes the request smaller, so a binary search finds the smallest number.
         let (mut low, mut high) = (0, choice.cleared.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            let bound = scene.after_choice(&choice.gone, &choice.cleared[..middle], added).bound();
+            let bound = context.after_choice(&choice.gone, &choice.cleared[..middle], added).bound();
             if bound < target { high = middle } else { low = middle + 1 }
         }
         choice.cleared.truncate(low);

@@ -36,7 +36,7 @@ const ENOUGH_CALLS: u64 = 5;
 const MESSAGE_NOISE: f64 = 3.0;
 
 /// The smallest part of a reported count that one estimated token receives.
-const LEAST_WEIGHT: f64 = 0.05;
+const MIN_WEIGHT: f64 = 0.05;
 
 /// Bytes of template marks around a message that no counter has seen.
 const BYTES_AROUND: u64 = 32;
@@ -178,7 +178,7 @@ impl TokenCalibration {
         }
         for weight in weights.iter_mut().take(TokensByScript::KINDS) {
             // More content has more tokens, whatever was reported.
-            *weight = (*weight + own).max(LEAST_WEIGHT);
+            *weight = (*weight + own).max(MIN_WEIGHT);
         }
         // The fixed part shares the weight of words, but is no message.
         weights[FIXED] -= own;

@@ -21,7 +21,7 @@ const MAX_READ_BYTES: usize = 256 << 10;
 const MAX_LINE_BYTES: usize = 400;
 
 /// The lowest score of a line that is taken: two of the signs in [`fact_score`], at 2 points each.
-const LEAST_SCORE: u32 = 4;
+const MIN_SCORE: u32 = 4;
 
 /// The length after which a shown fact is cut, in characters.
 const MAX_SHOWN_CHARS: usize = 240;
@@ -55,7 +55,7 @@ impl ToolFacts {
                 continue;
             }
             let score = fact_score(line);
-            if score >= LEAST_SCORE {
+            if score >= MIN_SCORE {
                 found.push((score, at, line));
             }
         }

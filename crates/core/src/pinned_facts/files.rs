@@ -6,13 +6,13 @@ use super::shell::{self, ShellCommand, ShellWord, has_option};
 use super::{line, tools};
 
 /// The longest text that counts as a path, in bytes.
-const MOST_PATH_BYTES: usize = 300;
+const MAX_PATH_BYTES: usize = 300;
 
 /// The first line of a patch in the format of `apply_patch`, which OpenAI's models write.
 const PATCH: &str = "*** Begin Patch";
 
 /// The most file accesses recorded for one call.
-const MOST_TOUCHES: usize = 64;
+const MAX_TOUCHES: usize = 64;
 
 /// The action that a file went through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,7 +65,7 @@ pub(super) fn touches(tool: &str, arguments: &Map<String, Value>) -> Vec<FileAcc
         // Some agents apply patches through the shell: `apply_patch <<EOF`.
         let patch = command.find(PATCH).and_then(|at| command.get(at..));
         patch.into_iter().for_each(|patch| of_patch(patch, &mut found));
-        found.truncate(MOST_TOUCHES);
+        found.truncate(MAX_TOUCHES);
         return found;
     }
     // With a path among the arguments, a patch in another argument is the content of that file.
@@ -74,7 +74,7 @@ pub(super) fn touches(tool: &str, arguments: &Map<String, Value>) -> Vec<FileAcc
         Some(patch) => of_patch(patch, &mut found),
         None => of_arguments(tool, arguments, &mut found),
     }
-    found.truncate(MOST_TOUCHES);
+    found.truncate(MAX_TOUCHES);
     found
 }
 
@@ -90,8 +90,8 @@ fn add(found: &mut Vec<FileAccess>, verb: FileAction, path: &str) {
 /// Returns whether a text looks like a path that one line can show unchanged.
 fn looks_like_path(path: &str) -> bool {
     let in_words = path.split(' ').count();
-    let fits = (1..=MOST_PATH_BYTES).contains(&path.len()) && in_words <= 8;
-    let is_whole = fits && line::single_line(path, MOST_PATH_BYTES) == path;
+    let fits = (1..=MAX_PATH_BYTES).contains(&path.len()) && in_words <= 8;
+    let is_whole = fits && line::single_line(path, MAX_PATH_BYTES) == path;
     let has_name = path.chars().any(char::is_alphanumeric);
     // Blanks are rare in paths and common in prose: a text with blanks needs a separator of folders to count.
     let is_shaped = in_words == 1 || path.contains(['/', '\\']);
@@ -193,7 +193,7 @@ fn of_arguments(tool: &str, arguments: &Map<String, Value>, found: &mut Vec<File
         add(found, verb, path);
     }
     let lists = arguments.iter().filter(|(key, _)| PATHS_KEYS.contains(&tools::plain(key).as_str()));
-    for item in lists.filter_map(|(_, value)| value.as_array()).flatten().take(MOST_TOUCHES) {
+    for item in lists.filter_map(|(_, value)| value.as_array()).flatten().take(MAX_TOUCHES) {
         let path = item.as_str().or_else(|| item.as_object().and_then(named));
         path.into_iter().for_each(|path| add(found, verb, path));
     }

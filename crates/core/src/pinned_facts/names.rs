@@ -12,22 +12,22 @@ use super::{line, shell, tools};
 use crate::ids::Seq;
 
 /// The most names kept.
-const MOST: usize = 256;
+const MAX_ITEMS: usize = 256;
 
 /// The most names that wait for a second sighting.
-const MOST_WAITING: usize = 4_096;
+const MAX_WAITING: usize = 4_096;
 
 /// The longest word that counts as a name, in bytes.
-const MOST_NAME_BYTES: usize = 120;
+const MAX_NAME_BYTES: usize = 120;
 
 /// The longest address of a web page that counts as a name, in bytes.
-const MOST_ADDRESS_BYTES: usize = 300;
+const MAX_ADDRESS_BYTES: usize = 300;
 
 /// The longest argument that is searched, in bytes. Longer ones are content, which repeats text that was read.
-const MOST_ARGUMENT_BYTES: usize = 300;
+const MAX_ARGUMENT_BYTES: usize = 300;
 
 /// The part of one text that is searched, in bytes.
-const MOST_READ_BYTES: usize = 32 << 10;
+const MAX_READ_BYTES: usize = 32 << 10;
 
 /// The author of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,14 +62,14 @@ pub(super) struct NameTracker {
 
 impl Default for NameTracker {
     fn default() -> Self {
-        Self { kept: BoundedFactMap::new(MOST), waiting: BoundedFactMap::new(MOST_WAITING) }
+        Self { kept: BoundedFactMap::new(MAX_ITEMS), waiting: BoundedFactMap::new(MAX_WAITING) }
     }
 }
 
 impl NameTracker {
     /// Records the names in a text of the message at `at`.
     pub(super) fn read_text(&mut self, at: Seq, voice: NameSource, text: &str) {
-        for name in names(line::head(text, MOST_READ_BYTES)) {
+        for name in names(line::head(text, MAX_READ_BYTES)) {
             self.record_sighting(at, voice, name, None, false);
         }
     }
@@ -93,7 +93,7 @@ impl NameTracker {
     /// Records the names in one value of the arguments, to a depth of 4 and up to 64 items per list.
     fn read_value(&mut self, at: Seq, key: &str, value: &Value, depth: u32) {
         match value {
-            Value::String(text) if text.len() <= MOST_ARGUMENT_BYTES => self.read_argument(at, key, text),
+            Value::String(text) if text.len() <= MAX_ARGUMENT_BYTES => self.read_argument(at, key, text),
             Value::Number(number) if is_id_key(key) => self.read_argument(at, key, &number.to_string()),
             Value::Array(items) if depth < 4 => {
                 items.iter().take(64).for_each(|item| self.read_value(at, key, item, depth + 1));
@@ -106,7 +106,7 @@ impl NameTracker {
     }
 
     fn read_argument(&mut self, at: Seq, key: &str, text: &str) {
-        let is_one = text.len() <= MOST_NAME_BYTES && !text.is_empty() && !text.contains(char::is_whitespace);
+        let is_one = text.len() <= MAX_NAME_BYTES && !text.is_empty() && !text.contains(char::is_whitespace);
         if is_one && (is_id_key(key) && !text.contains('/') || is_name(text)) {
             self.record_sighting(at, NameSource::Speaker, text, Some(key), true);
         } else {
@@ -147,7 +147,7 @@ impl NameTracker {
     pub(super) fn kept(&self) -> impl Iterator<Item = String> {
         let (used, unused): (Vec<_>, Vec<_>) = self.kept.iter().rev().partition(|(_, name)| name.used);
         used.into_iter().chain(unused).map(|(name, fact)| {
-            let name = line::name(name, MOST_ADDRESS_BYTES);
+            let name = line::name(name, MAX_ADDRESS_BYTES);
             match &fact.label {
                 Some(label) => format!("{name} ({})", line::name(label, 40)),
                 None => name,
@@ -230,12 +230,12 @@ fn is_id_key(key: &str) -> bool {
 /// Returns whether a word names one thing: an address, a hash, an id with its digits, an issue, a version, a date.
 pub(super) fn is_name(word: &str) -> bool {
     if word.starts_with("https://") || word.starts_with("http://") {
-        return (12..=MOST_ADDRESS_BYTES).contains(&word.len());
+        return (12..=MAX_ADDRESS_BYTES).contains(&word.len());
     }
     let bytes = word.as_bytes();
     let body = word.strip_prefix('#').unwrap_or(word);
     let is_plain = body.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.@".contains(&byte));
-    if bytes.len() > MOST_NAME_BYTES || body.is_empty() || !is_plain {
+    if bytes.len() > MAX_NAME_BYTES || body.is_empty() || !is_plain {
         return false;
     }
     let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
@@ -289,7 +289,7 @@ fn branch(command: &str) -> Option<String> {
             return None;
         }
         let name = words.find(|word| !word.text.starts_with('-'))?;
-        let fits = name.literal && (1..=MOST_NAME_BYTES).contains(&name.text.len());
+        let fits = name.literal && (1..=MAX_NAME_BYTES).contains(&name.text.len());
         fits.then(|| name.text.clone())
     })
 }

@@ -8,28 +8,28 @@ use crate::message::{Part, ToolResult, ToolStatus};
 use crate::retention_report::facts::ERROR_WORDS;
 
 /// The most commands kept.
-const MOST_COMMANDS: usize = 256;
+const MAX_COMMANDS: usize = 256;
 
 /// The most errors kept.
-const MOST_ERRORS: usize = 128;
+const MAX_ERRORS: usize = 128;
 
 /// The length after which a shown command is cut, in characters.
-const MOST_COMMAND_CHARS: usize = 200;
+const MAX_COMMAND_CHARS: usize = 200;
 
 /// The length after which a line of an error is cut, in characters.
-const MOST_ERROR_CHARS: usize = 300;
+const MAX_ERROR_CHARS: usize = 300;
 
 /// The most lines kept of one error.
-const MOST_ERROR_LINES: usize = 3;
+const MAX_ERROR_LINES: usize = 3;
 
 /// The part of a result that is searched for error lines, in bytes: half at the start, half at the end.
-const MOST_READ_BYTES: usize = 64 << 10;
+const MAX_READ_BYTES: usize = 64 << 10;
 
 /// The length of the start and of the end of a result in which an exit code is looked for, in bytes each.
 const CODE_BYTES: usize = 160;
 
 /// The longest key of a call that is stored unchanged, in bytes. Longer keys are hashed.
-const MOST_KEY_BYTES: usize = 400;
+const MAX_KEY_BYTES: usize = 400;
 
 /// The properties of a call for the judgement of its outcome.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,8 +80,8 @@ pub(super) struct OutcomeTracker {
 impl Default for OutcomeTracker {
     fn default() -> Self {
         Self {
-            commands: BoundedFactMap::new(MOST_COMMANDS),
-            errors: BoundedFactMap::new(MOST_ERRORS),
+            commands: BoundedFactMap::new(MAX_COMMANDS),
+            errors: BoundedFactMap::new(MAX_ERRORS),
             resolved: 0,
         }
     }
@@ -94,7 +94,7 @@ impl TrackedCall {
                 key: short_key(&["$ ", &without_shortening(&command)].concat()),
                 looks: only_looks(&command),
                 masked: command.contains(['|', ';']),
-                title: line::quoted(&command, MOST_COMMAND_CHARS),
+                title: line::quoted(&command, MAX_COMMAND_CHARS),
                 is_command: true,
             };
         }
@@ -102,7 +102,7 @@ impl TrackedCall {
         let (key, title) = match files::named(arguments) {
             Some(path) => (format!("{tool} {path}"), format!("{tool} {}", line::name(path, 300))),
             None if arguments.is_empty() => (tool.clone(), line::name(&tool, 64)),
-            None => (format!("{tool} {raw}"), format!("{tool} {}", line::quoted(raw, MOST_COMMAND_CHARS))),
+            None => (format!("{tool} {raw}"), format!("{tool} {}", line::quoted(raw, MAX_COMMAND_CHARS))),
         };
         Self { key: short_key(&key), title, is_command: false, looks: false, masked: false }
     }
@@ -174,7 +174,7 @@ impl OutcomeTracker {
 }
 
 fn short_key(key: &str) -> String {
-    if key.len() <= MOST_KEY_BYTES {
+    if key.len() <= MAX_KEY_BYTES {
         key.to_owned()
     } else {
         blake3::hash(key.as_bytes()).to_hex().to_string()
@@ -279,8 +279,8 @@ fn error_lines(result: &ToolResult) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for text in texts(result).flat_map(ends) {
         for line in text.lines().filter(|line| tells_error(line)) {
-            let line = line::quoted(&line::without_colours(line), MOST_ERROR_CHARS);
-            if found.len() == MOST_ERROR_LINES {
+            let line = line::quoted(&line::without_colours(line), MAX_ERROR_CHARS);
+            if found.len() == MAX_ERROR_LINES {
                 return found;
             }
             if !found.contains(&line) {
@@ -305,17 +305,17 @@ fn told_lines(result: &ToolResult) -> Vec<String> {
     if !lines.is_empty() {
         return lines;
     }
-    let first = texts(result).flat_map(|text| line::head(text, MOST_READ_BYTES).lines()).find(|line| {
+    let first = texts(result).flat_map(|text| line::head(text, MAX_READ_BYTES).lines()).find(|line| {
         // A package manager echoes the script that it runs (`> name`), which does not describe the failure.
         line.chars().any(char::is_alphanumeric) && code_in(line).is_none() && !line.starts_with("> ")
     });
-    first.map(|line| line::quoted(&line::without_colours(line), MOST_ERROR_CHARS)).into_iter().collect()
+    first.map(|line| line::quoted(&line::without_colours(line), MAX_ERROR_CHARS)).into_iter().collect()
 }
 
 /// Returns the start and the end of a long text, or a whole short one.
 fn ends(text: &str) -> impl Iterator<Item = &str> {
-    let half = MOST_READ_BYTES / 2;
-    let (first, last) = if text.len() <= MOST_READ_BYTES {
+    let half = MAX_READ_BYTES / 2;
+    let (first, last) = if text.len() <= MAX_READ_BYTES {
         (text, "")
     } else {
         (line::head(text, half), line::tail(text, half))

@@ -4,7 +4,7 @@
 //! command runs. The parser marks such words, and no file is taken from them.
 
 /// The part of a command line that is read, in bytes.
-const MOST_BYTES: usize = 16 << 10;
+const MAX_BYTES: usize = 16 << 10;
 
 /// One command, split into words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub(super) fn has_option(words: &[ShellWord], options: &[&str]) -> bool {
 
 /// Returns the simple commands of a command line, in order.
 pub(super) fn commands(line: &str) -> Vec<ShellCommand> {
-    let mut reader = ShellParser { rest: super::line::head(line, MOST_BYTES), ..ShellParser::default() };
+    let mut reader = ShellParser { rest: super::line::head(line, MAX_BYTES), ..ShellParser::default() };
     while reader.step() {}
     reader.end_command();
     reader.done

@@ -462,7 +462,7 @@ fn removed_files_are_counted_by_what_happened_to_them() {
     }
     assert_eq!(log.section("Files changed"), ["… and 3 more, by recall"]);
     let read = log.section("Files read");
-    assert_eq!((read.len(), read[0].as_str()), (MOST_FILES + 1, "… and 64 more, by recall"));
+    assert_eq!((read.len(), read[0].as_str()), (MAX_FILES + 1, "… and 64 more, by recall"));
 }
 
 /// Counts words, and how much it was asked to count.

@@ -9,10 +9,10 @@ use super::tools;
 use crate::retention_report::facts::single_spaced;
 
 /// The most todos kept, including finished ones.
-const MOST: usize = 512;
+const MAX_ITEMS: usize = 512;
 
 /// The length after which a todo is cut, in bytes.
-const MOST_BYTES: usize = 1_000;
+const MAX_BYTES: usize = 1_000;
 
 /// Words in the names of tools and arguments that hold a list of todos.
 const LIST_KEYS: &[&str] = &["todo", "task", "plan", "checklist", "items"];
@@ -57,7 +57,7 @@ pub(super) struct TodoListUpdate {
 
 impl Default for TodoTracker {
     fn default() -> Self {
-        Self { kept: BoundedFactMap::new(MOST), finished: 0 }
+        Self { kept: BoundedFactMap::new(MAX_ITEMS), finished: 0 }
     }
 }
 
@@ -155,7 +155,7 @@ pub(super) fn list(tool: &str, arguments: &Map<String, Value>) -> Option<TodoLis
     // Every item must have a text or id and a known state: an order's `items`, for example, are no todos.
     let todos = lists
         .filter_map(|(_, value)| value.as_array())
-        .find_map(|items| items.iter().take(MOST).map(todo).collect::<Option<Vec<TodoItem>>>())?;
+        .find_map(|items| items.iter().take(MAX_ITEMS).map(todo).collect::<Option<Vec<TodoItem>>>())?;
     // Some agents' tool sends only the changed todos, with `merge: true`; others send the whole list each time.
     let merges = arguments.get("merge").and_then(Value::as_bool).unwrap_or(false);
     Some(TodoListUpdate { todos, merges })
@@ -196,7 +196,7 @@ fn state(status: &str) -> Option<TodoState> {
 }
 
 fn cut(text: &str) -> String {
-    super::line::head(&single_spaced(text), MOST_BYTES).to_owned()
+    super::line::head(&single_spaced(text), MAX_BYTES).to_owned()
 }
 
 /// Returns the key of a todo: the words without case, spacing, emphasis and final full stops.

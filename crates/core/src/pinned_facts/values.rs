@@ -7,13 +7,13 @@ use super::line;
 use crate::ids::Seq;
 
 /// The most settings kept.
-const MOST: usize = 256;
+const MAX_ITEMS: usize = 256;
 
-const MOST_KEY_BYTES: usize = 48;
-const MOST_VALUE_BYTES: usize = 96;
+const MAX_KEY_BYTES: usize = 48;
+const MAX_VALUE_BYTES: usize = 96;
 
 /// The part of one text that is searched, in bytes.
-const MOST_READ_BYTES: usize = 32 << 10;
+const MAX_READ_BYTES: usize = 32 << 10;
 
 /// The source of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(super) struct SettingTracker(BoundedFactMap<TrackedSetting>);
 
 impl Default for SettingTracker {
     fn default() -> Self {
-        Self(BoundedFactMap::new(MOST))
+        Self(BoundedFactMap::new(MAX_ITEMS))
     }
 }
 
@@ -55,7 +55,7 @@ impl SettingTracker {
             return;
         }
         let mut in_code = false;
-        for line in line::head(text, MOST_READ_BYTES).lines() {
+        for line in line::head(text, MAX_READ_BYTES).lines() {
             if line.trim_start().starts_with("```") {
                 in_code = !in_code;
             }
@@ -107,7 +107,7 @@ impl SettingTracker {
         // A key that the model mentions in one message only is part of an explanation more often than a setting.
         let shown = self.0.iter().rev().filter(|(_, setting)| setting.again || setting.typed.is_some());
         shown.map(|(_, setting)| {
-            let key = line::single_line(&setting.key, MOST_KEY_BYTES);
+            let key = line::single_line(&setting.key, MAX_KEY_BYTES);
             match (&setting.typed, &setting.later) {
                 (Some(typed), Some(later)) => {
                     format!("{key} = {} (the user said {})", quoted(later), quoted(typed))
@@ -125,7 +125,7 @@ impl SettingTracker {
 }
 
 fn quoted(value: &str) -> String {
-    line::quoted(value, MOST_VALUE_BYTES)
+    line::quoted(value, MAX_VALUE_BYTES)
 }
 
 /// Returns whether a line is one setting: `key: value` or `key = value`.
@@ -141,8 +141,7 @@ fn equals(line: &str) -> impl Iterator<Item = (&str, &str)> {
         let is_switch = matches!(value, "true" | "false" | "on" | "off" | "yes" | "no");
         // Without a digit or a switch, `key=word` is code or prose more often than a setting.
         let is_value = value.bytes().any(|byte| byte.is_ascii_digit()) || is_switch;
-        (is_key(key) && is_value && is_plain(value) && value.len() <= MOST_VALUE_BYTES)
-            .then_some((key, value))
+        (is_key(key) && is_value && is_plain(value) && value.len() <= MAX_VALUE_BYTES).then_some((key, value))
     })
 }
 
@@ -152,7 +151,7 @@ fn is_plain(value: &str) -> bool {
 
 fn is_key(key: &str) -> bool {
     let first = key.trim_start_matches('-').bytes().next();
-    (2..=MOST_KEY_BYTES).contains(&key.len())
+    (2..=MAX_KEY_BYTES).contains(&key.len())
         && first.is_some_and(|byte| byte.is_ascii_alphabetic())
         && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }
@@ -163,7 +162,7 @@ fn colon(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once(": ")?;
     let (key, value) = (key.trim_matches('*'), value.trim().trim_matches(['*', '`']).trim_end_matches('.'));
     let is_name = key.chars().all(|char| char.is_alphanumeric() || " _-./".contains(char));
-    let fits = (2..=MOST_KEY_BYTES).contains(&key.len()) && (1..=MOST_VALUE_BYTES).contains(&value.len());
+    let fits = (2..=MAX_KEY_BYTES).contains(&key.len()) && (1..=MAX_VALUE_BYTES).contains(&value.len());
     let is_short = key.split(' ').count() <= 3 && value.split(' ').count() <= 4;
     let starts = key.starts_with(char::is_alphabetic);
     // "FACT: the port is 8080" is a sentence with a label. "PORT: 8080" is a setting.

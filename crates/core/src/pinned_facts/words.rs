@@ -6,10 +6,10 @@ use crate::retention_report::facts::for_each_name;
 use crate::text_table::TextTable;
 
 /// The most names kept. Beyond this number, old names in one message only go first.
-const MOST_WORDS: usize = 16_384;
+const MAX_WORDS: usize = 16_384;
 
 /// The longest word that counts as a name, in bytes.
-const MOST_BYTES: usize = 80;
+const MAX_BYTES: usize = 80;
 
 /// The age at which a name counts half, in log positions since its last occurrence.
 const HALF_LIFE: u64 = 400;
@@ -34,7 +34,7 @@ impl IdentifierCount {
 impl IdentifierCounts {
     pub(super) fn read(&mut self, at: Seq, message: &Message) {
         for_each_name(message, |word| {
-            if word.len() > MOST_BYTES {
+            if word.len() > MAX_BYTES {
                 return;
             }
             match self.0.get_mut(word) {
@@ -46,7 +46,7 @@ impl IdentifierCounts {
                 }
             }
         });
-        if self.0.len() > MOST_WORDS {
+        if self.0.len() > MAX_WORDS {
             self.make_room();
         }
     }
@@ -60,7 +60,7 @@ impl IdentifierCounts {
         let middle = ages.get(ages.len() / 2).copied().unwrap_or(Seq::MAX);
         self.0.retain(|_, seen| seen.messages > 1 || seen.last > middle);
         // Most names are in several messages, so age alone decides.
-        if self.0.len() > MOST_WORDS {
+        if self.0.len() > MAX_WORDS {
             let mut ages: Vec<Seq> = self.0.values().map(|seen| seen.last).collect();
             ages.sort_unstable();
             let middle = ages[ages.len() / 2];

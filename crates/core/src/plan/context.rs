@@ -3,12 +3,15 @@
 use std::cell::{Cell, RefCell};
 
 use super::draft::SummaryDraft;
+use super::earlier_summary::{EarlierSummary, with_less_earlier};
+use super::truncation::LastResortPlanner;
 use super::unit_tokens::UnitTokens;
-use super::{CompactionPolicy, Plan, PlanTrigger, TokenPrices, draft, overflow_targets, pause_target};
+use super::view_units::ViewUnits;
+use super::{CompactionPolicy, Plan, PlanTrigger, TokenPrices, draft, overflow_targets, pause_target, prune};
 use crate::budget::Budget;
 use crate::estimate::TokensByScript;
 use crate::event::ViewEdit;
-use crate::history::{History, LogEntry, LogEntryKind, ViewUnit, ViewUnitKind, units};
+use crate::history::{History, LogEntry, LogEntryKind};
 use crate::ids::{LogHandle, Seq};
 use crate::meter::MeterReading;
 use crate::retention::system_messages::{SystemMessages, WINDOW_SHARE, system_message_list};
@@ -20,7 +23,7 @@ pub struct PlanContext<'a> {
     /// The session.
     pub history: &'a History,
     /// The session's view in units.
-    pub units: Vec<ViewUnit>,
+    pub units: ViewUnits,
     /// The room of the model call.
     pub budget: Budget,
     /// The size that the request must stay below, in tokens.
@@ -32,9 +35,8 @@ pub struct PlanContext<'a> {
     pub(super) fixed_tokens: u64,
     pub(super) policy: &'a CompactionPolicy,
     pub(super) occasion: &'a PlanTrigger,
-    pub(super) newest_typed: Option<usize>,
     /// The tokens of each unit. The size of every possible view is a sum of these.
-    pub(super) shares: Vec<UnitTokens>,
+    pub(super) unit_tokens: Vec<UnitTokens>,
     /// The position of the log up to which the meter's anchor has counted the view.
     pub(super) anchored: Seq,
     /// The objection of the strategy's own check to an edit.
@@ -67,16 +69,15 @@ impl<'a> PlanContext<'a> {
         // pin.
         let forced = *occasion != PlanTrigger::Routine || before > budget.usable;
         let pinned = if forced { Vec::new() } else { history.pinned() };
-        let units = units(history.view(), &pinned);
+        let units = ViewUnits::new(history.view(), &pinned);
         let anchored = history.anchor().map_or(0, |anchor| anchor.seq);
         // The tokens of each unit are summed once, because strategies weigh hundreds of selections.
-        let shares =
+        let unit_tokens =
             units.iter().map(|unit| UnitTokens::of(&history.view()[unit.items.clone()], anchored)).collect();
-        let newest_typed = units.iter().rposition(|unit| unit.kind == ViewUnitKind::Typed);
         Self {
             history,
             units,
-            shares,
+            unit_tokens,
             anchored,
             budget,
             trigger,
@@ -86,7 +87,6 @@ impl<'a> PlanContext<'a> {
             fixed_tokens,
             policy,
             occasion,
-            newest_typed,
             complaint: RefCell::default(),
             earlier_tokens: Cell::new(u64::MAX),
             system_message_tokens: Cell::new(budget.window / WINDOW_SHARE),
@@ -98,7 +98,9 @@ impl<'a> PlanContext<'a> {
         let mut plan = Plan::Fits;
         for target in overflow_targets(self.before, &self.budget) {
             self.trigger = target;
-            plan = self.prune().or_else(|| self.compact()).unwrap_or_else(|| self.last_resort());
+            plan = prune::prune(&self)
+                .or_else(|| self.compact())
+                .unwrap_or_else(|| LastResortPlanner::new(&self).plan());
             if !matches!(plan, Plan::Fits | Plan::DoesNotFit(_)) {
                 break;
             }
@@ -128,11 +130,6 @@ impl<'a> PlanContext<'a> {
         self.history.calibration().ratios().apply(&all)
     }
 
-    /// Returns the unit of the newest typed message, which every edit keeps.
-    pub fn newest_typed(&self) -> Option<usize> {
-        self.newest_typed
-    }
-
     /// Returns the meter's reading for a view without the `gone` units and with `added` tokens more.
     pub fn after(&self, gone: &[bool], added: TokensByScript) -> MeterReading {
         self.reading(|unit| !gone[unit], &[], added)
@@ -140,7 +137,7 @@ impl<'a> PlanContext<'a> {
 
     /// Returns the bound of the request with a note in place of the `gone` units, in tokens.
     pub fn without(&self, gone: &[bool]) -> u64 {
-        let beside = self.earlier(gone).shown_tokens() + self.quoted_system_tokens(gone);
+        let beside = EarlierSummary::in_units(self, gone).shown_tokens() + self.quoted_system_tokens(gone);
         self.after(gone, TokensByScript::of(draft::HEADER_TOKENS + beside)).bound()
     }
 
@@ -177,7 +174,7 @@ impl<'a> PlanContext<'a> {
     /// Returns the meter's reading for a view without the `gone` units. The `cleared` results are placeholders, and
     /// `added` tokens come on top.
     pub fn after_choice(&self, gone: &[bool], cleared: &[usize], added: u64) -> MeterReading {
-        self.cleared(|unit| !gone[unit], cleared, TokensByScript::of(added))
+        self.reading(|unit| !gone[unit], cleared, TokensByScript::of(added))
     }
 
     /// Returns the most tokens that quotes from the user's `gone` messages may take beside `floor_bound` tokens of
@@ -203,21 +200,25 @@ impl<'a> PlanContext<'a> {
 
     /// Returns another edit of a view that has hardly grown and is full all the same. An edit with room for growth is
     /// preferred, because the next one is not due at once. Otherwise any edit that fits is taken.
-    pub(super) fn again(mut self) -> Plan {
+    pub(super) fn plan_repeated_edit(mut self) -> Plan {
         let line = self.trigger;
         self.trigger = line.min(self.budget.usable - self.budget.progress());
-        if let Some(plan) = self.at_once().or_else(|| self.beside_ledger(usize::MAX)) {
+        if let Some(plan) = self
+            .compact_without_model()
+            .or_else(|| LastResortPlanner::new(&self).plan_beside_facts(usize::MAX))
+        {
             return plan;
         }
         // No edit leaves that much room, so any edit below the trigger that fired is better than none.
         self.trigger = line;
-        let most = self.beside_ledger(1).or_else(|| self.at_once());
-        most.unwrap_or_else(|| self.last_resort())
+        let most =
+            LastResortPlanner::new(&self).plan_beside_facts(1).or_else(|| self.compact_without_model());
+        most.unwrap_or_else(|| LastResortPlanner::new(&self).plan())
     }
 
     /// Returns the strategy's plan with an extract in place of any summary. The strategy chooses better than the last
     /// resort does.
-    pub(super) fn at_once(&self) -> Option<Plan> {
+    pub(super) fn compact_without_model(&self) -> Option<Plan> {
         ProtectionLevel::ALL.into_iter().find_map(|protection| {
             let choice = self.policy.strategy.choose(self, protection)?;
             self.accept(CompactionSelection { instead: choice.instead.without_model(), ..choice })
@@ -236,7 +237,7 @@ impl<'a> PlanContext<'a> {
         // The clears follow the units: `protect` and `spare_unread` may have taken units out of the selection.
         self.drop_redundant_clears(&mut choice);
         if choice.instead == UnitReplacement::Note {
-            let edit = self.with_less_earlier(|| {
+            let edit = with_less_earlier(self, || {
                 let edit = self.removal_by(&choice, self.policy.strategy.name());
                 self.may_commit(&edit).then_some(edit)
             })?;
@@ -271,8 +272,9 @@ impl<'a> PlanContext<'a> {
     /// Takes the newest unread results out of a selection: the model must see a result once before any strategy drops
     /// the result.
     pub(super) fn spare_unread(&self, choice: &mut CompactionSelection) {
-        let newest = self.steps_newest_first().next();
-        let newest = newest.filter(|step| self.is_unread() && self.can_keep_step(*step));
+        let newest = self.units.steps_newest_first().next();
+        let newest =
+            newest.filter(|step| self.is_unread() && LastResortPlanner::new(self).can_keep_step(*step));
         if let Some(step) = newest {
             choice.gone[step] = false;
             let items = self.units[step].items.clone();
@@ -283,10 +285,7 @@ impl<'a> PlanContext<'a> {
     /// Removes results from the cleared list if the selection drops their whole unit.
     pub(super) fn drop_redundant_clears(&self, choice: &mut CompactionSelection) {
         let gone = &choice.gone;
-        choice.cleared.retain(|at| {
-            let unit = self.units.partition_point(|unit| unit.items.end <= *at);
-            !gone.get(unit).copied().unwrap_or(false)
-        });
+        choice.cleared.retain(|at| !gone.get(self.units.unit_of_item(*at)).copied().unwrap_or(false));
     }
 
     /// Removes protected units from a selection.
@@ -300,7 +299,7 @@ impl<'a> PlanContext<'a> {
     pub(super) fn is_protected(&self, unit: usize) -> bool {
         // The next request ends with the paused answer, because the model continues exactly that text.
         let is_paused = unit + 1 == self.units.len() && self.history.is_paused();
-        self.units[unit].pinned || Some(unit) == self.newest_typed || is_paused
+        self.units[unit].pinned || Some(unit) == self.units.newest_typed() || is_paused
     }
 
     /// Returns whether committing `edit` leaves a smaller view under the trigger, and the strategy agrees.
@@ -319,79 +318,27 @@ impl<'a> PlanContext<'a> {
         }
     }
 
-    /// Indices of the units that are steps, newest first.
-    pub(super) fn steps_newest_first(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.units.len()).rev().filter(|at| self.units[*at].kind == ViewUnitKind::Step)
-    }
-
-    /// Returns the first unit of the newest `count` turns; the newest turn always counts.
-    pub fn turn_start(&self, count: usize) -> usize {
-        let newest = self.units.last().map_or(0, |unit| unit.turn);
-        let oldest_kept = newest.saturating_sub(count.max(1) - 1);
-        self.units.iter().position(|unit| unit.turn >= oldest_kept).unwrap_or(0)
-    }
-
-    /// Returns the first unit of the newest `count` steps, together with the messages that the first of these steps
-    /// answers.
-    pub fn step_start(&self, count: usize) -> usize {
-        let first = self.steps_newest_first().take(count).last().unwrap_or(self.units.len());
-        let before = self.units[..first].iter().rev();
-        first
-            - before.take_while(|unit| matches!(unit.kind, ViewUnitKind::Typed | ViewUnitKind::Note)).count()
-    }
-
-    /// Returns the first unit that a protection level keeps.
-    pub fn protected_from(&self, protection: ProtectionLevel, turns: usize) -> usize {
-        match protection {
-            ProtectionLevel::Turns => self.turn_start(turns),
-            ProtectionLevel::Steps | ProtectionLevel::Step => self.step_start(protection.steps()),
-        }
-    }
-
     /// Returns the first unit that stays whole: that of the newest turns if these leave enough room, else that of the
     /// newest two steps.
     pub fn kept_whole_from(&self, protection: ProtectionLevel, turns: usize) -> usize {
-        let kept = self.protected_from(protection, turns);
-        let alone = self.before_cut(kept);
+        let kept = self.units.protected_from(protection, turns);
+        let alone = self.units.before_cut(kept);
         // Turns that take two thirds of the trigger by themselves would make the next edit due soon.
         if protection == ProtectionLevel::Turns
             && self.after(&alone, TokensByScript::default()).bound() * 3 >= self.trigger * 2
         {
-            return self.protected_from(ProtectionLevel::Steps, turns);
+            return self.units.protected_from(ProtectionLevel::Steps, turns);
         }
         kept
     }
 
-    /// Returns the unit with which the newest messages of at most `tokens` tokens begin. The newest step is always
-    /// included.
-    pub fn newest_tokens_from(&self, tokens: u64) -> usize {
-        let mut sum = 0;
-        let newest = self.units.iter().rev().take_while(|unit| {
-            sum += unit.tokens;
-            sum <= tokens
-        });
-        let kept = newest.count();
-        (self.units.len() - kept).min(self.step_start(1))
-    }
-
-    /// Returns the unit with which the newest `count` messages begin.
-    pub fn newest_messages_from(&self, count: usize) -> usize {
-        let first_item = self.history.view().len().saturating_sub(count);
-        self.units.iter().position(|unit| unit.items.end > first_item).unwrap_or(self.units.len())
-    }
-
-    /// Returns the end of the first turn, as an index of units.
-    pub fn first_turn_end(&self) -> usize {
-        self.units.iter().position(|unit| unit.turn > 1).unwrap_or(self.units.len())
-    }
-
-    /// Returns the index behind the first typed message, or 0 if no message was typed.
-    pub fn first_typed_end(&self) -> usize {
-        self.units.iter().position(|unit| unit.kind == ViewUnitKind::Typed).map_or(0, |at| at + 1)
+    /// Returns the first unit of the newest `count` turns; the newest turn always counts.
+    pub fn turn_start(&self, count: usize) -> usize {
+        self.units.turn_start(count)
     }
 
     /// Returns a selection of all units before `cut`.
     pub fn before_cut(&self, cut: usize) -> Vec<bool> {
-        (0..self.units.len()).map(|at| at < cut).collect()
+        self.units.before_cut(cut)
     }
 }

@@ -25,6 +25,7 @@ mod section;
 pub use asking::{SummaryForm, SummaryRequest};
 pub use check::{SummaryCheckInput, SummaryDefect, check_summary};
 pub(super) use check::{carries, check_words};
+pub(super) use extended::extended;
 
 /// The first word of every summary.
 #[doc(hidden)]
@@ -182,7 +183,7 @@ impl SummaryDraft {
 
     /// Creates a draft; `None` if the rest of the view, with summaries of a useful size, would not be under
     /// the trigger.
-    pub(super) fn new(scene: &PlanContext<'_>, choice: &CompactionSelection) -> Option<Self> {
+    pub(super) fn new(context: &PlanContext<'_>, choice: &CompactionSelection) -> Option<Self> {
         let (asked, messages, ledger_tokens) = match choice.instead {
             UnitReplacement::Note => return None,
             UnitReplacement::Summary { tokens } | UnitReplacement::Pruned { tokens } => {
@@ -192,22 +193,22 @@ impl SummaryDraft {
             UnitReplacement::Ledger { ledger_tokens, tokens }
             | UnitReplacement::Extract { ledger_tokens, tokens } => (tokens, usize::MAX, ledger_tokens),
         };
-        let chapters = chapters(scene, &choice.gone, messages);
-        let floor = scene.after_choice(&choice.gone, &choice.cleared, 0);
+        let chapters = chapters(context, &choice.gone, messages);
+        let floor = context.after_choice(&choice.gone, &choice.cleared, 0);
         // The writer's answer has no more room than the reserve, whatever the strategy asks for.
-        let most = asked.min(scene.budget.usable / 6).min(scene.budget.reserve);
+        let most = asked.min(context.budget.usable / 6).min(context.budget.reserve);
         // All chapters have one limit, because the room below the trigger is shared.
-        let limit = summary_limit(scene, choice, chapters.len() as u64, ledger_tokens, most)?;
+        let limit = summary_limit(context, choice, chapters.len() as u64, ledger_tokens, most)?;
         // Quotes of the user go first: an extract fills half of the room that the quotes leave.
-        let quoted = scene.user_text_bound(
+        let quoted = context.user_text_bound(
             &choice.gone,
             floor.bound()
                 + limit * chapters.len() as u64
                 + ledger_tokens
-                + scene.history.order_tokens()
-                + scene.quoted_system_tokens(&choice.gone),
+                + context.history.order_tokens()
+                + context.quoted_system_tokens(&choice.gone),
         );
-        let room = extract_room(scene, floor.bound() + quoted, chapters.len() as u64);
+        let room = extract_room(context, floor.bound() + quoted, chapters.len() as u64);
         // An extract below pinned facts stays brief, because the facts have filled the room already.
         let extract_tokens = (ledger_tokens == 0).then(|| limit.max(room));
         let (mut ops, mut sections) = (Vec::new(), Vec::new());
@@ -215,18 +216,18 @@ impl SummaryDraft {
             let gone = units.as_slice();
             // One summary covers all runs of the section. It stands in the place of the first run.
             let mut place = Some(ops.len());
-            for range in scene.runs(gone) {
+            for range in context.units.runs(gone) {
                 match place.take() {
                     Some(op) => {
                         sections.push(DraftSection {
                             op,
-                            messages: scene.messages_in(gone),
-                            handles: scene.handles(gone),
+                            messages: context.units.messages_in(gone),
+                            handles: context.handles(gone),
                             limit_tokens: limit,
                             extract_tokens,
                             ledger_tokens,
                             ledger: None,
-                            earlier: scene.earlier(gone),
+                            earlier: EarlierSummary::in_units(context, gone),
                             work: SectionProgress::Fresh,
                         });
                         ops.push(ViewOperation::Replace { range, parts: Vec::new(), summary: true });
@@ -235,44 +236,46 @@ impl SummaryDraft {
                 }
             }
         }
-        ops.extend(scene.placeholders(&choice.cleared));
-        let gone = scene.messages_in(&choice.gone);
-        let kept = scene.messages() - gone + sections.len() as u64;
-        let making = scene.policy.prices.filter(TokenPrices::are_known).map_or(0.0, |prices| {
-            prices.riding(scene.before, 0, limit, !scene.history.is_cold(prices.cache_life_ms))
+        ops.extend(context.placeholders(&choice.cleared));
+        let gone = context.units.messages_in(&choice.gone);
+        let kept = context.messages() - gone + sections.len() as u64;
+        let making = context.policy.prices.filter(TokenPrices::are_known).map_or(0.0, |prices| {
+            prices.riding(context.before, 0, limit, !context.history.is_cold(prices.cache_life_ms))
         });
-        let why = scene.reasoned(String::new(), &choice.why, &floor, scene.first_touched(choice), making);
-        let name = scene.policy.strategy.name();
-        let edit = scene.view_edit(ops, EditKind::Compaction, name, &floor, kept, why);
-        let instructions = match scene.occasion {
+        let why = context.reasoned(String::new(), &choice.why, &floor, context.first_touched(choice), making);
+        let name = context.policy.strategy.name();
+        let edit = context.view_edit(ops, EditKind::Compaction, name, &floor, kept, why);
+        let instructions = match context.occasion {
             PlanTrigger::Requested { instructions } => instructions.clone(),
             _ => None,
         };
         Some(Self {
-            increment: TokenIncrement::of(scene.history),
-            subject: subject(scene.history.view(), &edit.ops),
-            writer: scene.policy.writer,
-            prices: scene.policy.prices.filter(TokenPrices::are_known),
+            increment: TokenIncrement::of(context.history),
+            subject: subject(context.history.view(), &edit.ops),
+            writer: context.policy.writer,
+            prices: context.policy.prices.filter(TokenPrices::are_known),
             // Without prices nothing says how long the cache lives, so it counts as warm.
-            cache_is_warm: !scene.history.is_cold(scene.policy.prices.map_or(u64::MAX, |p| p.cache_life_ms)),
+            cache_is_warm: !context
+                .history
+                .is_cold(context.policy.prices.map_or(u64::MAX, |p| p.cache_life_ms)),
             usage: None,
             agent: if matches!(choice.instead, UnitReplacement::Pruned { .. }) {
                 PruningAgentState::Fresh
             } else {
                 PruningAgentState::None
             },
-            fixed_tokens: scene.fixed_tokens,
+            fixed_tokens: context.fixed_tokens,
             may_go: choice.gone.clone(),
             is_given: false,
-            counted_tokens: scene.counted(),
-            system_message_tokens: scene.system_message_tokens.get(),
-            user_text_share: scene.policy.user_text_share,
-            has_recall: scene.history.has_recall(),
+            counted_tokens: context.counted(),
+            system_message_tokens: context.system_message_tokens.get(),
+            user_text_share: context.policy.user_text_share,
+            has_recall: context.history.has_recall(),
             complaint: None,
             refused: Vec::new(),
             material: Arc::default(),
             ends_at_cut: false,
-            max_calls: scene.policy.max_summary_calls.max(1),
+            max_calls: context.policy.max_summary_calls.max(1),
             edit,
             sections,
             floor,
@@ -481,17 +484,17 @@ pub(super) fn defused(text: &str) -> String {
 }
 
 /// Returns the units of each section: all dropped units, or runs of at most so many messages.
-fn chapters(scene: &PlanContext<'_>, gone: &[bool], messages: usize) -> Vec<Vec<bool>> {
+fn chapters(context: &PlanContext<'_>, gone: &[bool], messages: usize) -> Vec<Vec<bool>> {
     if messages == usize::MAX {
         return vec![gone.to_vec()];
     }
     // Each chapter takes at least one call, so there must not be more chapters than calls.
     // Half of the calls are left for chapters that are read in several pieces.
-    let most = (scene.policy.max_summary_calls / 2).max(1);
-    let messages = messages.max((scene.messages_in(gone) as usize).div_ceil(most));
+    let most = (context.policy.max_summary_calls / 2).max(1);
+    let messages = messages.max((context.units.messages_in(gone) as usize).div_ceil(most));
     let mut chapters: Vec<Vec<bool>> = Vec::new();
     let mut room = 0;
-    for (at, unit) in scene.units.iter().enumerate() {
+    for (at, unit) in context.units.iter().enumerate() {
         if !gone[at] {
             room = 0;
             continue;
@@ -511,35 +514,35 @@ fn chapters(scene: &PlanContext<'_>, gone: &[bool], messages: usize) -> Vec<Vec<
 /// Returns the room of each of `count` summaries, at most `limit`. The room is smaller where less fits under the
 /// trigger, and `None` where a summary would be too short to say anything.
 fn summary_limit(
-    scene: &PlanContext<'_>,
+    context: &PlanContext<'_>,
     choice: &CompactionSelection,
     count: u64,
     ledger: u64,
     limit: u64,
 ) -> Option<u64> {
-    let ceiling = scene.trigger.min(scene.before);
-    let beside = ledger + order_list_tokens(scene) + scene.quoted_system_tokens(&choice.gone);
+    let ceiling = context.trigger.min(context.before);
+    let beside = ledger + order_list_tokens(context) + context.quoted_system_tokens(&choice.gone);
     std::iter::successors(Some(limit), |limit| Some(limit * 3 / 4))
         .take_while(|tried| *tried >= LEAST_TOKENS.min(limit))
         .find(|limit| {
             let added = TokensByScript::of(beside + count * (limit + HEADER_TOKENS));
-            scene.cleared(|unit| !choice.gone[unit], &choice.cleared, added).bound() < ceiling
+            context.reading(|unit| !choice.gone[unit], &choice.cleared, added).bound() < ceiling
         })
 }
 
 /// Returns the size of the list of standing orders with ids and marks, in tokens.
-fn order_list_tokens(scene: &PlanContext<'_>) -> u64 {
+fn order_list_tokens(context: &PlanContext<'_>) -> u64 {
     const ITEM_TOKENS: u64 = 8;
-    let count = scene.history.orders().count() as u64;
-    if count == 0 { 0 } else { scene.history.order_tokens() + (count + 2) * ITEM_TOKENS }
+    let count = context.history.orders().count() as u64;
+    if count == 0 { 0 } else { context.history.order_tokens() + (count + 2) * ITEM_TOKENS }
 }
 
 /// Returns the room of an extract in the place of each of `count` summaries. The room is half of the distance between
 /// the kept messages and the edit's target, so that the next compaction is not due at once.
-fn extract_room(scene: &PlanContext<'_>, floor_bound: u64, count: u64) -> u64 {
-    let ceiling = scene.trigger.min(scene.before);
+fn extract_room(context: &PlanContext<'_>, floor_bound: u64, count: u64) -> u64 {
+    let ceiling = context.trigger.min(context.before);
     let half = ceiling.saturating_sub(floor_bound) / 2;
-    let increment = TokenIncrement::of(scene.history);
+    let increment = TokenIncrement::of(context.history);
     let most = (half / count.max(1)).saturating_sub(HEADER_TOKENS);
     std::iter::successors(Some(most), |room| Some(room * 7 / 8))
         .take_while(|room| *room > 0)

@@ -39,6 +39,21 @@ impl EarlierSummary {
         Self { tokens, text, most_tokens: most_tokens.min(tokens), is_kept: false }
     }
 
+    /// Returns the earlier summary in the `gone` units, in at most a sixth of the usable room, the limit of any
+    /// summary.
+    pub(super) fn in_units(context: &PlanContext<'_>, gone: &[bool]) -> Self {
+        let units = context.units.flagged(gone);
+        let items: Vec<&ViewItem> = units
+            .flat_map(|unit| &context.history.view()[unit.items.clone()])
+            .filter(|item| is_stand_in(item))
+            .collect();
+        // The check of answers accepts a quarter more than the limit, and such a summary must still fit whole.
+        let most = (context.budget.usable / 6) * 5 / 4;
+        let mut earlier = Self::of(context.history, &items, most);
+        earlier.limit(context.earlier_tokens.get());
+        earlier
+    }
+
     pub(super) fn text(&self) -> &str {
         &self.text
     }
@@ -82,46 +97,30 @@ impl EarlierSummary {
     }
 }
 
-impl PlanContext<'_> {
-    /// Returns the earlier summary in the `gone` units, in at most a sixth of the usable room, the limit of any
-    /// summary.
-    pub(super) fn earlier(&self, gone: &[bool]) -> EarlierSummary {
-        let units = self.units.iter().zip(gone).filter(|(_, gone)| **gone);
-        let items: Vec<&ViewItem> = units
-            .flat_map(|(unit, _)| &self.history.view()[unit.items.clone()])
-            .filter(|item| is_stand_in(item))
-            .collect();
-        // The check of answers accepts a quarter more than the limit, and such a summary must still fit whole.
-        let most = (self.budget.usable / 6) * 5 / 4;
-        let mut earlier = EarlierSummary::of(self.history, &items, most);
-        earlier.limit(self.earlier_tokens.get());
-        earlier
+/// Calls `make` with less and less room for an earlier summary, then for system messages, until a call succeeds.
+pub(super) fn with_less_earlier<T>(context: &PlanContext<'_>, make: impl Fn() -> Option<T>) -> Option<T> {
+    if let Some(whole) = make() {
+        return Some(whole);
     }
-
-    /// Calls `make` with less and less room for an earlier summary, then for system messages, until a call succeeds.
-    pub(super) fn with_less_earlier<T>(&self, make: impl Fn() -> Option<T>) -> Option<T> {
-        if let Some(whole) = make() {
-            return Some(whole);
-        }
-        let all = vec![true; self.units.len()];
-        let (tokens, system) = (self.earlier(&all).shown_tokens(), self.quoted_system_tokens(&all));
-        // The last try shows nothing of the text: a request that fits goes before a text that is kept.
-        let mut made = [2, 4, u64::MAX].into_iter().filter(|_| tokens > 0).find_map(|share| {
-            self.earlier_tokens.set(tokens / share);
+    let all = vec![true; context.units.len()];
+    let (tokens, system) =
+        (EarlierSummary::in_units(context, &all).shown_tokens(), context.quoted_system_tokens(&all));
+    // The last try shows nothing of the text: a request that fits goes before a text that is kept.
+    let mut made = [2, 4, u64::MAX].into_iter().filter(|_| tokens > 0).find_map(|share| {
+        context.earlier_tokens.set(tokens / share);
+        make()
+    });
+    let most = context.system_message_tokens.get();
+    if made.is_none() {
+        // System messages bind the model, so their ends are shown in as little room as says anything.
+        made = [2, 4, 8, 16, 32, u64::MAX].into_iter().filter(|_| system > 0).find_map(|share| {
+            context.system_message_tokens.set(system / share);
             make()
         });
-        let most = self.system_message_tokens.get();
-        if made.is_none() {
-            // System messages bind the model, so their ends are shown in as little room as says anything.
-            made = [2, 4, 8, 16, 32, u64::MAX].into_iter().filter(|_| system > 0).find_map(|share| {
-                self.system_message_tokens.set(system / share);
-                make()
-            });
-        }
-        self.earlier_tokens.set(u64::MAX);
-        self.system_message_tokens.set(most);
-        made
     }
+    context.earlier_tokens.set(u64::MAX);
+    context.system_message_tokens.set(most);
+    made
 }
 
 fn is_stand_in(item: &ViewItem) -> bool {
@@ -156,7 +155,7 @@ fn written_of(text: &str, is_by_model: bool) -> Option<String> {
         (before, inner.trim())
     });
     let before = carried.map_or(text, |(before, _)| before);
-    // What stands above this line are pinned facts, which every edit derives anew.
+    // What stands above this line are pinned facts, which every edit derives from the log again.
     let own = match before.split_once(WRITTEN) {
         Some((_, written)) => Some(up_to_title(written)),
         // An extract has titles of the program, and a summary that a model wrote alone has none of them.

@@ -61,7 +61,7 @@ impl TokenPrices {
     /// Returns the cost of a summary asked for behind the live request of `context` tokens, in tokens of uncached
     /// input.
     pub fn riding(&self, context: u64, order: u64, summary: u64, warm: bool) -> f64 {
-        // Behind a cold cache the request writes the whole prefix anew.
+        // Behind a cold cache the request writes the whole prefix again.
         let share = if warm { self.read() } else { self.write() };
         share * context as f64 + self.write() * order as f64 + self.output() * summary as f64
     }
@@ -98,16 +98,16 @@ impl TokenPrices {
         let (removed, rewritten) = (short(edit.removed), short(edit.rewritten));
         match (warm, calls as u64) {
             (false, 0) => {
-                format!("saves {removed} tokens a call, nothing is sent anew for it")
+                format!("saves {removed} tokens a call, nothing is sent again for it")
             }
             (false, calls) => {
                 format!(
-                    "saves {removed} tokens a call, nothing is sent anew for it: pays after {calls} calls"
+                    "saves {removed} tokens a call, nothing is sent again for it: pays after {calls} calls"
                 )
             }
             (true, calls) => {
                 format!(
-                    "saves {removed} tokens a call, {rewritten} are sent anew once: pays after {calls} calls"
+                    "saves {removed} tokens a call, {rewritten} are sent again once: pays after {calls} calls"
                 )
             }
         }
@@ -146,7 +146,7 @@ mod tests {
     fn a_cold_cache_is_a_free_edit_window() {
         let edit = EditCost { rewritten: 28_000, removed: 4_000, making: 0.0 };
         assert_eq!(sonnet().break_even_calls(&edit, false), 0.0);
-        assert!(sonnet().in_words(&edit, false).contains("nothing is sent anew"));
+        assert!(sonnet().in_words(&edit, false).contains("nothing is sent again"));
     }
 
     /// F = 25K, s = 3K, u = 2K: n* about 18 calls.

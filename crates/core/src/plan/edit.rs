@@ -1,9 +1,10 @@
 //! The edits that selections lead to, and their reasons in words.
 
-use super::{EditCost, PlanContext, PlanTrigger, counted, earlier_summary, named};
+use super::earlier_summary::{EarlierSummary, SHORTENED};
+use super::{EditCost, PlanContext, PlanTrigger, counted, named};
 use crate::estimate::TokensByScript;
 use crate::event::{EditKind, EditReason, ViewEdit, ViewOperation};
-use crate::ids::{LogHandle, LogRange};
+use crate::ids::LogHandle;
 use crate::message::{Message, Part};
 use crate::meter::MeterReading;
 use crate::strategy::{CompactionSelection, UnitReplacement};
@@ -51,12 +52,12 @@ impl PlanContext<'_> {
         parts: Vec<Part>,
     ) -> ViewEdit {
         let gone = &choice.gone;
-        let count = self.messages_in(gone);
+        let count = self.units.messages_in(gone);
         let originals = self.originals_in(gone);
-        let after = self.cleared(|unit| !gone[unit], &choice.cleared, self.cost(parts.clone()));
+        let after = self.reading(|unit| !gone[unit], &choice.cleared, self.cost(parts.clone()));
         let mut parts = Some(parts);
         // One note stands for all gaps: it takes the place of the first, and the others leave nothing.
-        let ops = self.runs(gone).into_iter().map(|range| match parts.take() {
+        let ops = self.units.runs(gone).into_iter().map(|range| match parts.take() {
             Some(parts) => ViewOperation::Replace { range, parts, summary: false },
             None => ViewOperation::Drop { range },
         });
@@ -66,8 +67,8 @@ impl PlanContext<'_> {
         if strategy != chosen {
             what.push_str(&format!("; `{chosen}` alone makes too little room now"));
         }
-        if self.earlier(gone).is_shortened() {
-            what.push_str(earlier_summary::SHORTENED);
+        if EarlierSummary::in_units(self, gone).is_shortened() {
+            what.push_str(SHORTENED);
         }
         let why = self.reasoned(what, &choice.why, &after, self.first_touched(choice), 0.0);
         // The note is a message too.
@@ -92,7 +93,7 @@ impl PlanContext<'_> {
             text.push_str(&format!("\n\n{}", orders.trim_end()));
         }
         let mut note = vec![Part::text(text)];
-        let earlier = self.earlier(gone).block(self.history.counter());
+        let earlier = EarlierSummary::in_units(self, gone).block(self.history.counter());
         if !earlier.is_empty() {
             note.push(Part::text(format!("\n\n{earlier}")));
         }
@@ -123,7 +124,7 @@ impl PlanContext<'_> {
             }
         }
         if let Some(prices) = self.policy.prices.as_ref().filter(|prices| prices.are_known()) {
-            // The provider's cache holds up to the first change. All tokens behind it are sent anew.
+            // The provider's cache holds up to the first change. All tokens behind it are sent at full price.
             let untouched: u64 = self.history.view()[..first].iter().map(|item| item.tokens).sum();
             let rewritten = after.total.saturating_sub(self.fixed_tokens + untouched);
             let removed = self.now.total.saturating_sub(after.total);
@@ -182,28 +183,11 @@ impl PlanContext<'_> {
         self.history.counter().message_groups(&Message::user("", parts))
     }
 
-    /// Returns maximal runs of `gone` units as ranges of the log.
-    pub(super) fn runs(&self, gone: &[bool]) -> Vec<LogRange> {
-        let mut runs: Vec<LogRange> = Vec::new();
-        // Neighbours in the list may be far apart in the log, where hidden messages lie between them; a run covers
-        // these too.
-        let mut open = false;
-        for (unit, gone) in self.units.iter().zip(gone) {
-            match runs.last_mut() {
-                Some(run) if *gone && open => run.to = unit.range.to,
-                _ if *gone => runs.push(unit.range),
-                _ => {}
-            }
-            open = *gone;
-        }
-        runs
-    }
-
     /// Returns the handles of all original messages behind the `gone` units, also of those that summaries and notes
     /// stand for.
     pub(super) fn handles(&self, gone: &[bool]) -> Vec<LogHandle> {
-        let mut ranges = self.runs(gone);
-        for (unit, _) in self.units.iter().zip(gone).filter(|(_, gone)| **gone) {
+        let mut ranges = self.units.runs(gone);
+        for unit in self.units.flagged(gone) {
             ranges.extend(self.history.view()[unit.items.clone()].iter().flat_map(|item| &item.covers));
         }
         crate::history::merged(self.history.entries(), ranges).into_iter().map(LogHandle).collect()
@@ -214,16 +198,10 @@ impl PlanContext<'_> {
         self.history.view().len() as u64
     }
 
-    /// Returns the number of messages of the view in the `gone` units.
-    pub(super) fn messages_in(&self, gone: &[bool]) -> u64 {
-        self.units.iter().zip(gone).filter(|(_, gone)| **gone).map(|(unit, _)| unit.items.len() as u64).sum()
-    }
-
     /// Returns the number of original messages behind the `gone` units. A summary or a note counts for every message
     /// that it stands for.
     fn originals_in(&self, gone: &[bool]) -> u64 {
-        let units = self.units.iter().zip(gone).filter(|(_, gone)| **gone);
-        let items = units.flat_map(|(unit, _)| &self.history.view()[unit.items.clone()]);
+        let items = self.units.flagged(gone).flat_map(|unit| &self.history.view()[unit.items.clone()]);
         let originals = items.map(|item| {
             let entries = self.history.entries();
             let covered = item.covers.iter().map(|range| crate::history::span(entries, *range).len());

@@ -208,7 +208,7 @@ pub(crate) fn plain_text(message: &Message) -> String {
             Part::Image(media) | Part::File(media) => {
                 text.push_str(&format!("[{} {}]", media.media_type, media.blob))
             }
-            // A provider's own items go back to nobody but their maker.
+            // A provider's own items are sent back only to that provider.
             Part::Reasoning(_) | Part::Opaque(_) => {}
         }
     }

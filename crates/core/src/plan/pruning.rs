@@ -181,7 +181,7 @@ impl PruningProgress {
     pub(super) fn take(&mut self, text: &str) -> Result<(), &'static str> {
         // Each piece begins where the one before ends, whether that one was answered or given up.
         let from = self.next.checked_sub(1).map_or(0, |before| self.pieces[before].end);
-        let Some(piece) = self.pieces.get(self.next) else { return Err("nobody asked") };
+        let Some(piece) = self.pieces.get(self.next) else { return Err("no answer was asked for") };
         // Models wrap the object in a fence or in prose.
         let json = text.find('{').zip(text.rfind('}')).filter(|(start, end)| start < end);
         let Some((start, stop)) = json else { return Err(NO_JSON) };

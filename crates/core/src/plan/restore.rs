@@ -13,7 +13,7 @@ const NUMBER_TOKENS: u64 = 4;
 
 /// A selection whose dropped content comes back piece by piece.
 struct SelectionRestorer<'a> {
-    scene: &'a PlanContext<'a>,
+    context: &'a PlanContext<'a>,
     choice: &'a mut CompactionSelection,
     /// The tokens of the request after the selection.
     sum: UnitTokens,
@@ -23,75 +23,72 @@ struct SelectionRestorer<'a> {
     most: u64,
 }
 
-impl PlanContext<'_> {
-    /// Takes dropped and cleared content back into the view until the request has `least` tokens, or as much as
-    /// fits below `most`. Results come back first, newest first. Then come units from the newest end, units
-    /// from the oldest end, and any other unit that fits. A step that does not fit comes back without the
-    /// largest results.
-    pub(crate) fn restore_until_budget(&self, choice: &mut CompactionSelection, least: u64, most: u64) {
-        let mut left = usize::MAX;
-        loop {
-            let gone: Vec<usize> = (0..choice.gone.len()).filter(|unit| choice.gone[*unit]).collect();
-            // Every unit that comes back shortens the note, which may make room for one more.
-            if gone.len() >= left {
-                return;
-            }
-            left = gone.len();
-            let mut sum = self.sum_of(|unit| !choice.gone[unit], &choice.cleared);
-            if left > 0 {
-                sum.new += self.cost(self.note(&choice.gone));
-            }
-            let mut refill = SelectionRestorer { scene: self, choice, sum, least, most };
-            refill.restore();
-            // Units at either end of a gap add no handle to the note; a unit in the middle splits a range and adds one.
-            let from_end = gone.iter().rev().take_while(|unit| !refill.is_enough() && refill.take(**unit, 0));
-            let gone = &gone[..gone.len() - from_end.count()];
-            let from_start = gone.iter().take_while(|unit| !refill.is_used() && refill.take(**unit, 0));
-            for unit in gone[from_start.count()..].iter().rev() {
-                if refill.is_used() {
-                    break;
-                }
-                refill.take(*unit, HANDLE_TOKENS);
-            }
-            choice.cleared.sort_unstable();
+/// Takes dropped and cleared content back into the view until the request has `least` tokens, or as much as
+/// fits below `most`. Results come back first, newest first. Then come units from the newest end, units
+/// from the oldest end, and any other unit that fits. A step that does not fit comes back without the
+/// largest results.
+pub(crate) fn restore_until_budget(
+    context: &PlanContext<'_>,
+    choice: &mut CompactionSelection,
+    least: u64,
+    most: u64,
+) {
+    let mut left = usize::MAX;
+    loop {
+        let gone: Vec<usize> = (0..choice.gone.len()).filter(|unit| choice.gone[*unit]).collect();
+        // Every unit that comes back shortens the note, which may make room for one more.
+        if gone.len() >= left {
+            return;
         }
-    }
-
-    /// Takes dropped units back, newest first, as many as fit below `most` tokens.
-    pub(super) fn refill_newest(&self, choice: &mut CompactionSelection, most: u64) {
-        let mut sum = self.sum_of(|unit| !choice.gone[unit], &choice.cleared);
-        sum.new += self.cost(self.note(&choice.gone));
-        let mut refill = SelectionRestorer { scene: self, choice, sum, least: most, most };
-        for unit in (0..self.units.len()).rev() {
-            if refill.choice.gone[unit] {
-                refill.take(unit, HANDLE_TOKENS);
+        left = gone.len();
+        let mut sum = context.sum_of(|unit| !choice.gone[unit], &choice.cleared);
+        if left > 0 {
+            sum.new += context.cost(context.note(&choice.gone));
+        }
+        let mut refill = SelectionRestorer { context, choice, sum, least, most };
+        refill.restore();
+        // Units at either end of a gap add no handle to the note; a unit in the middle splits a range and adds one.
+        let from_end = gone.iter().rev().take_while(|unit| !refill.is_enough() && refill.take(**unit, 0));
+        let gone = &gone[..gone.len() - from_end.count()];
+        let from_start = gone.iter().take_while(|unit| !refill.is_used() && refill.take(**unit, 0));
+        for unit in gone[from_start.count()..].iter().rev() {
+            if refill.is_used() {
+                break;
             }
+            refill.take(*unit, HANDLE_TOKENS);
         }
         choice.cleared.sort_unstable();
     }
+}
 
-    /// Returns whether clearing the `marked` results saves more than the policy's minimum.
-    pub(crate) fn is_worth_clearing(&self, marked: &[usize]) -> bool {
-        let saved: u64 = marked.iter().map(|at| self.worth_clearing(*at)).sum();
-        saved > self.policy.prune.minimum_tokens.min(self.budget.usable / 10)
+/// Takes dropped units back, newest first, as many as fit below `most` tokens.
+pub(super) fn refill_newest(context: &PlanContext<'_>, choice: &mut CompactionSelection, most: u64) {
+    let mut sum = context.sum_of(|unit| !choice.gone[unit], &choice.cleared);
+    sum.new += context.cost(context.note(&choice.gone));
+    let mut refill = SelectionRestorer { context, choice, sum, least: most, most };
+    for unit in (0..context.units.len()).rev() {
+        if refill.choice.gone[unit] {
+            refill.take(unit, HANDLE_TOKENS);
+        }
     }
+    choice.cleared.sort_unstable();
 }
 
 impl SelectionRestorer<'_> {
     /// Returns whether a request of this sum stays below the limit.
     fn fits(&self, sum: &UnitTokens) -> bool {
-        self.scene.meter_of(sum).bound() + NUMBER_TOKENS < self.most
+        self.context.meter_of(sum).bound() + NUMBER_TOKENS < self.most
     }
 
     /// Returns whether the request has reached the least size by the meter's total.
     fn is_enough(&self) -> bool {
-        self.scene.meter_of(&self.sum).total >= self.least
+        self.context.meter_of(&self.sum).total >= self.least
     }
 
     /// Returns whether the request has reached the least size by the meter's bound. Then no unit comes back out
     /// of order.
     fn is_used(&self) -> bool {
-        self.scene.meter_of(&self.sum).bound() >= self.least
+        self.context.meter_of(&self.sum).bound() >= self.least
     }
 
     /// Restores cleared results, newest first, until the request has the least size.
@@ -102,8 +99,8 @@ impl SelectionRestorer<'_> {
             }
             let mut sum = self.sum;
             let item = self.choice.cleared[at];
-            let placeholder = self.scene.placeholder_groups(item);
-            sum.restore(&self.scene.history.view()[item], &placeholder, self.scene.anchored);
+            let placeholder = self.context.placeholder_groups(item);
+            sum.restore(&self.context.history.view()[item], &placeholder, self.context.anchored);
             if self.fits(&sum) {
                 self.sum = sum;
                 self.choice.cleared.remove(at);
@@ -114,18 +111,18 @@ impl SelectionRestorer<'_> {
     /// Takes one unit back, without the largest results if need be. Returns `false` if the unit does not fit.
     fn take(&mut self, unit: usize, note: u64) -> bool {
         let mut sum = self.sum;
-        sum.add(&self.scene.shares[unit]);
+        sum.add(&self.context.unit_tokens[unit]);
         sum.new += TokensByScript::of(note);
-        let view = self.scene.history.view();
-        let protected = &self.scene.policy.prune.protected_tools;
-        let mut results: Vec<usize> = self.scene.units[unit].items.clone().collect();
-        results.retain(|at| is_clearable(&view[*at].kind, protected) && self.scene.worth_clearing(*at) > 0);
+        let view = self.context.history.view();
+        let protected = &self.context.policy.prune.protected_tools;
+        let mut results: Vec<usize> = self.context.units[unit].items.clone().collect();
+        results.retain(|at| is_clearable(&view[*at].kind, protected) && self.context.worth_clearing(*at) > 0);
         // The largest results go first, so that the fewest become placeholders.
-        results.sort_by_key(|at| self.scene.worth_clearing(*at));
+        results.sort_by_key(|at| self.context.worth_clearing(*at));
         let mut cleared = Vec::new();
         while !self.fits(&sum) {
             let Some(largest) = results.pop() else { return false };
-            sum.clear(&view[largest], &self.scene.placeholder_groups(largest), self.scene.anchored);
+            sum.clear(&view[largest], &self.context.placeholder_groups(largest), self.context.anchored);
             cleared.push(largest);
         }
         self.sum = sum;

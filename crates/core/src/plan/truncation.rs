@@ -8,7 +8,8 @@
 //! If no edit fits, the plan is an error with the sizes. Pinned facts replace the dropped messages where there
 //! is room.
 
-use super::{ContextOverflow, LONG_MESSAGE, Plan, PlanContext, PlanTrigger, extract, is_clearable};
+use super::earlier_summary::with_less_earlier;
+use super::{ContextOverflow, LONG_MESSAGE, Plan, PlanContext, PlanTrigger, extract, is_clearable, restore};
 use crate::estimate::TokensByScript;
 use crate::event::{EditKind, EventBody, ViewEdit, ViewOperation};
 use crate::ids::Seq;
@@ -18,82 +19,94 @@ use crate::strategy::{CompactionSelection, UnitReplacement};
 use crate::truncate::{TextLimit, TruncatedText, TruncationMode, grouped, shortened, truncate};
 
 /// The least room for pinned facts, in tokens: fewer say nothing.
-const LEAST_LEDGER_TOKENS: u64 = 40;
+const MIN_FACTS_TOKENS: u64 = 40;
 
 /// The least excerpt of a cut result, in tokens. A shorter one is little more than its marker, so the answer's reserve
 /// makes way for more.
-const LEAST_EXCERPT_TOKENS: u64 = 128;
+const MIN_EXCERPT_TOKENS: u64 = 128;
 
 /// The most attempts to fit an edit with less room for each excerpt.
-const MOST_CUTS: u32 = 6;
+const MAX_CUT_ATTEMPTS: u32 = 6;
 
 /// The share of the window that stays for the answer where the reserve cannot: one part in so many.
-const BRIM_SHARE: u64 = 20;
+const ANSWER_SHARE: u64 = 20;
 
 /// The name of the last resort in events.
 const NAME: &str = "truncation";
 
-impl PlanContext<'_> {
+/// The planner of the last resort: an edit that no strategy has selected.
+pub(super) struct LastResortPlanner<'a> {
+    context: &'a PlanContext<'a>,
+}
+
+impl<'a> LastResortPlanner<'a> {
+    pub(super) fn new(context: &'a PlanContext<'a>) -> Self {
+        Self { context }
+    }
+
     /// Returns the plan of the last resort: an edit, the view as it is, or the overflow error.
-    pub(super) fn last_resort(&self) -> Plan {
-        if self.before < self.trigger {
+    pub(super) fn plan(&self) -> Plan {
+        if self.context.before < self.context.trigger {
             return Plan::Fits;
         }
-        let usable = self.budget.usable;
-        let fits = self.before <= usable && !matches!(self.occasion, PlanTrigger::Overflow);
-        let whole = self.ladder_to(self.trigger, true);
+        let usable = self.context.budget.usable;
+        let fits = self.context.before <= usable && !matches!(self.context.occasion, PlanTrigger::Overflow);
+        let whole = self.edit_below(self.context.trigger, true);
         // Unread results stay as long as the window has room for them, and are cut before they are dropped.
-        let kept = if self.is_unread() {
+        let kept = if self.context.is_unread() {
             whole
-                .or_else(|| if fits { Some(Plan::Fits) } else { self.ladder_to(usable, true) })
-                .or_else(|| self.newest_step_cut())
+                .or_else(|| if fits { Some(Plan::Fits) } else { self.edit_below(usable, true) })
+                .or_else(|| self.cut_newest_step())
         } else {
             whole
         };
-        if let Some(plan) = kept.or_else(|| self.ladder_to(self.trigger, false)) {
+        if let Some(plan) = kept.or_else(|| self.edit_below(self.context.trigger, false)) {
             return plan;
         }
         if fits {
             return Plan::Fits;
         }
-        if let Some(plan) = self.ladder_to(usable, false).or_else(|| self.to_the_brim()) {
+        if let Some(plan) = self.edit_below(usable, false).or_else(|| self.plan_into_reserve()) {
             return plan;
         }
         // Only another call can tell, and the server answers a request that is too long with its own numbers.
         if self.may_be_miscounted() {
             return Plan::Fits;
         }
-        self.typed_cut().unwrap_or_else(|| Plan::DoesNotFit(self.misfit()))
+        self.cut_typed_message().unwrap_or_else(|| Plan::DoesNotFit(self.overflow()))
     }
 
     /// Returns an edit that leaves less than the reserve for the answer, because a short answer is better than none.
-    fn to_the_brim(&self) -> Option<Plan> {
-        let brim = self.brim();
-        if !matches!(self.occasion, PlanTrigger::Routine | PlanTrigger::Pause) || brim <= self.budget.usable {
+    fn plan_into_reserve(&self) -> Option<Plan> {
+        let limit = self.limit_into_reserve();
+        if !matches!(self.context.occasion, PlanTrigger::Routine | PlanTrigger::Pause)
+            || limit <= self.context.budget.usable
+        {
             return None;
         }
-        if self.before < brim { Some(Plan::Fits) } else { self.ladder_to(brim, false) }
+        if self.context.before < limit { Some(Plan::Fits) } else { self.edit_below(limit, false) }
     }
 
     /// Returns the most tokens of a request whose answer gets less than the reserve.
-    fn brim(&self) -> u64 {
-        self.budget.window - self.budget.window / BRIM_SHARE
+    fn limit_into_reserve(&self) -> u64 {
+        self.context.budget.window - self.context.budget.window / ANSWER_SHARE
     }
 
     /// Returns whether the view fits by our own count alone, so that the provider's last count may be wrong.
     fn may_be_miscounted(&self) -> bool {
-        let counted = self.fixed_tokens.saturating_add(self.history.view_tokens());
-        *self.occasion == PlanTrigger::Routine && counted.saturating_add(counted / 10) < self.budget.usable
+        let counted = self.context.fixed_tokens.saturating_add(self.context.history.view_tokens());
+        *self.context.occasion == PlanTrigger::Routine
+            && counted.saturating_add(counted / 10) < self.context.budget.usable
     }
 
     /// Returns the first edit of the last resort below `target` tokens. With `keeps_newest` the newest step stays
     /// whole.
-    fn ladder_to(&self, target: u64, keeps_newest: bool) -> Option<Plan> {
+    fn edit_below(&self, target: u64, keeps_newest: bool) -> Option<Plan> {
         // The newest step counts more than the earlier summary, so that is shortened only where the step may go.
         let edit = if keeps_newest {
-            self.ladder(target, keeps_newest)?
+            self.first_edit_below(target, keeps_newest)?
         } else {
-            self.with_less_earlier(|| self.ladder(target, keeps_newest))?
+            with_less_earlier(self.context, || self.first_edit_below(target, keeps_newest))?
         };
         // Above the threshold the window itself was the trigger, and the event says so.
         let trigger_tokens = edit.trigger_tokens.max(target);
@@ -102,105 +115,110 @@ impl PlanContext<'_> {
 
     /// Returns the first edit in order that stays below `target`. With `keeps_newest` the newest step stays
     /// unchanged.
-    fn ladder(&self, target: u64, keeps_newest: bool) -> Option<ViewEdit> {
-        let whole = self.steps_beside_ledger(target, usize::MAX).or_else(|| {
-            self.newest_steps(1, |choice| self.removal_by(choice, NAME).compressed_bound < target)
+    fn first_edit_below(&self, target: u64, keeps_newest: bool) -> Option<ViewEdit> {
+        let whole = self.newest_steps_beside_facts(target, usize::MAX).or_else(|| {
+            self.newest_steps(1, |choice| self.context.removal_by(choice, NAME).compressed_bound < target)
         });
         if keeps_newest {
-            return self.below(target, self.with_ledger(&whole?, target));
+            return self.below(target, self.removal_with_facts(&whole?, target));
         }
-        let shortest = whole.or_else(|| self.what_fits(target.saturating_sub(self.room_of_ledger(target))));
+        let shortest = whole
+            .or_else(|| self.select_fitting_units(target.saturating_sub(self.facts_room_tokens(target))));
         shortest
-            .and_then(|choice| self.below(target, self.with_ledger(&choice, target)))
-            .or_else(|| self.below(target, self.results_cut(target, 0)?))
+            .and_then(|choice| self.below(target, self.removal_with_facts(&choice, target)))
+            .or_else(|| self.below(target, self.edit_with_cut_results(target, 0)?))
             .or_else(|| self.below(target, self.newest_step_alone()?))
-            .or_else(|| self.below(target, self.with_ledger(&self.typed_alone()?, target)))
+            .or_else(|| self.below(target, self.removal_with_facts(&self.typed_alone()?, target)))
     }
 
     /// Returns an edit if the request after the edit is smaller than before and stays below `target` tokens.
     fn below(&self, target: u64, edit: ViewEdit) -> Option<ViewEdit> {
-        (edit.compressed_bound < target.min(self.before)).then_some(edit)
+        (edit.compressed_bound < target.min(self.context.before)).then_some(edit)
     }
 
     /// Returns the plan that keeps at most `steps` newest steps beside the pinned facts of the dropped messages.
-    pub(super) fn beside_ledger(&self, steps: usize) -> Option<Plan> {
-        let target = self.trigger;
-        let choice = self.steps_beside_ledger(target, steps)?;
-        let edit = self.below(target, self.with_ledger(&choice, target))?;
+    pub(super) fn plan_beside_facts(&self, steps: usize) -> Option<Plan> {
+        let target = self.context.trigger;
+        let choice = self.newest_steps_beside_facts(target, steps)?;
+        let edit = self.below(target, self.removal_with_facts(&choice, target))?;
         Some(Plan::Edit(Box::new(edit)))
     }
 
     /// Returns the most tokens of pinned facts.
-    fn most_of_ledger(&self) -> u64 {
-        self.budget.pinned_facts_tokens()
+    fn max_facts_tokens(&self) -> u64 {
+        self.context.budget.pinned_facts_tokens()
     }
 
     /// Returns the tokens that must be free below `target` for the longest pinned facts, as
-    /// [`with_ledger`](Self::with_ledger) takes them.
-    fn room_of_ledger(&self, target: u64) -> u64 {
-        (self.most_of_ledger() + super::draft::HEADER_TOKENS / 2) * 9 / 8 + target / 32
+    /// [`removal_with_facts`](Self::removal_with_facts) takes them.
+    fn facts_room_tokens(&self, target: u64) -> u64 {
+        (self.max_facts_tokens() + super::draft::HEADER_TOKENS / 2) * 9 / 8 + target / 32
     }
 
     /// Returns the edit of a selection, with pinned facts below the note if there is room.
-    fn with_ledger(&self, choice: &CompactionSelection, target: u64) -> ViewEdit {
-        let bare = self.removal_by(choice, NAME);
-        let told = self.told(choice, self.most_told());
-        if let Some(told) = told.filter(|told| told.compressed_bound < below_brim(target)) {
+    fn removal_with_facts(&self, choice: &CompactionSelection, target: u64) -> ViewEdit {
+        let bare = self.context.removal_by(choice, NAME);
+        let told = self.removal_with_text(choice, self.max_text_tokens());
+        if let Some(told) = told.filter(|told| told.compressed_bound < limit_with_facts(target)) {
             return told;
         }
         // New text may have up to an eighth more tokens than its estimate.
-        let room = below_brim(target).saturating_sub(bare.compressed_bound) * 8 / 9;
-        let told = self.told(choice, room.min(self.most_told()));
+        let room = limit_with_facts(target).saturating_sub(bare.compressed_bound) * 8 / 9;
+        let told = self.removal_with_text(choice, room.min(self.max_text_tokens()));
         told.filter(|told| told.compressed_bound < target).unwrap_or(bare)
     }
 
     /// Returns the most tokens of quotes and pinned facts together.
-    fn most_told(&self) -> u64 {
-        2 * self.most_of_ledger()
+    fn max_text_tokens(&self) -> u64 {
+        2 * self.max_facts_tokens()
     }
 
     /// Returns the edit of a selection with quotes of the user and pinned facts in at most `most` tokens; `None` if
     /// there is nothing to say.
-    fn told(&self, choice: &CompactionSelection, most: u64) -> Option<ViewEdit> {
-        if most < LEAST_LEDGER_TOKENS {
+    fn removal_with_text(&self, choice: &CompactionSelection, most: u64) -> Option<ViewEdit> {
+        if most < MIN_FACTS_TOKENS {
             return None;
         }
-        let handles = self.handles(&choice.gone);
-        let quotes = self.history.user_text_of(&handles);
+        let handles = self.context.handles(&choice.gone);
+        let quotes = self.context.history.user_text_of(&handles);
         // Standing orders must not be lost, so they may take more than half.
         let user_text = quotes.fit((most / 2).max(quotes.order_tokens()).min(most));
-        let quoted = self.history.counter().text(&user_text);
-        let ledger = extract::ledger(self.history, &handles, (most - quoted).min(self.most_of_ledger()));
+        let quoted = self.context.history.counter().text(&user_text);
+        let ledger =
+            extract::ledger(self.context.history, &handles, (most - quoted).min(self.max_facts_tokens()));
         let texts = [user_text.trim_end(), ledger.trim_end()];
         let told = texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
         if told.is_empty() {
             return None;
         }
-        let mut note = self.note(&choice.gone);
+        let mut note = self.context.note(&choice.gone);
         note.push(Part::text(format!("\n\n{told}")));
-        Some(self.removal_with(choice, NAME, note))
+        Some(self.context.removal_with(choice, NAME, note))
     }
 
     /// Returns the selection of as many newest steps as fit beside the whole pinned facts, at most `most`.
-    fn steps_beside_ledger(&self, target: u64, most: usize) -> Option<CompactionSelection> {
-        let limit = below_brim(target);
+    fn newest_steps_beside_facts(&self, target: u64, most: usize) -> Option<CompactionSelection> {
+        let limit = limit_with_facts(target);
         self.newest_steps(most, |choice| {
             // Pinned facts are costly to read, so a selection that is too long without them is refused first.
-            self.removal_by(choice, NAME).compressed_bound < limit
-                && self.told(choice, self.most_told()).is_none_or(|told| told.compressed_bound < limit)
+            self.context.removal_by(choice, NAME).compressed_bound < limit
+                && self
+                    .removal_with_text(choice, self.max_text_tokens())
+                    .is_none_or(|told| told.compressed_bound < limit)
         })
     }
 
     /// Returns a selection that keeps the newest step and other units that fit below `target`, newest first.
-    fn what_fits(&self, target: u64) -> Option<CompactionSelection> {
-        let mut gone = vec![true; self.units.len()];
-        self.protect(&mut gone);
+    fn select_fitting_units(&self, target: u64) -> Option<CompactionSelection> {
+        let mut gone = vec![true; self.context.units.len()];
+        self.context.protect(&mut gone);
         let mut choice = CompactionSelection::new(gone, UnitReplacement::Note);
-        self.refill_newest(&mut choice, target);
-        let newest = self.steps_newest_first().next();
+        restore::refill_newest(self.context, &mut choice, target);
+        let newest = self.context.units.steps_newest_first().next();
         // The newest results come first: no older message may take their room.
         let keeps_newest = newest.is_none_or(|step| {
-            !choice.gone[step] && !self.units[step].items.clone().any(|at| choice.cleared.contains(&at))
+            !choice.gone[step]
+                && !self.context.units[step].items.clone().any(|at| choice.cleared.contains(&at))
         });
         (keeps_newest && choice.gone.contains(&true)).then_some(choice)
     }
@@ -214,11 +232,12 @@ impl PlanContext<'_> {
         // A binary search, because each test builds a whole edit.
         let mut best = None;
         let mut low = 1;
-        let mut high = self.steps_newest_first().count().min(most);
+        let mut high = self.context.units.steps_newest_first().count().min(most);
         while low <= high {
             let middle = low + (high - low) / 2;
-            let choice =
-                self.all_but(middle).map(|gone| CompactionSelection::new(gone, UnitReplacement::Note));
+            let choice = self
+                .drop_before_steps(middle)
+                .map(|gone| CompactionSelection::new(gone, UnitReplacement::Note));
             match choice.filter(&fits) {
                 Some(choice) => {
                     best = Some(choice);
@@ -231,22 +250,22 @@ impl PlanContext<'_> {
     }
 
     /// Returns a selection that drops all units before the newest `steps` steps, except protected ones.
-    fn all_but(&self, steps: usize) -> Option<Vec<bool>> {
-        let mut gone = self.before_cut(self.step_start(steps));
-        self.protect(&mut gone);
+    fn drop_before_steps(&self, steps: usize) -> Option<Vec<bool>> {
+        let mut gone = self.context.units.before_cut(self.context.units.step_start(steps));
+        self.context.protect(&mut gone);
         gone.contains(&true).then_some(gone)
     }
 
     /// Returns the plan that cuts the results of the newest step to the usable room. If that leaves too little of them,
     /// the reserve of the answer is used too.
-    fn newest_step_cut(&self) -> Option<Plan> {
-        let usable = self.budget.usable;
-        let brim = self.brim().max(usable);
+    fn cut_newest_step(&self) -> Option<Plan> {
+        let usable = self.context.budget.usable;
+        let limit = self.limit_into_reserve().max(usable);
         // A room so small that even the reserve brings no useful excerpt is no reason to take the reserve.
-        let attempts = [(usable, LEAST_EXCERPT_TOKENS), (brim, LEAST_EXCERPT_TOKENS), (usable, 0)];
-        let (target, edit) = attempts
-            .into_iter()
-            .find_map(|(target, least)| self.results_cut(target, least).map(|edit| (target, edit)))?;
+        let attempts = [(usable, MIN_EXCERPT_TOKENS), (limit, MIN_EXCERPT_TOKENS), (usable, 0)];
+        let (target, edit) = attempts.into_iter().find_map(|(target, least)| {
+            self.edit_with_cut_results(target, least).map(|edit| (target, edit))
+        })?;
         let trigger_tokens = edit.trigger_tokens.max(target);
         Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens, ..edit })))
     }
@@ -254,13 +273,13 @@ impl PlanContext<'_> {
     /// Returns the edit that cuts the results of the newest step so that the request stays below `target`. All older
     /// messages are dropped first, except those that fit beside results too large for any window. `None` if each result
     /// would have fewer than `least` tokens.
-    fn results_cut(&self, target: u64, least: u64) -> Option<ViewEdit> {
-        let results = self.cuttable_results(self.steps_newest_first().next()?);
+    fn edit_with_cut_results(&self, target: u64, least: u64) -> Option<ViewEdit> {
+        let results = self.cuttable_results(self.context.units.steps_newest_first().next()?);
         let mut room = self.room_of_results(&results, target)?;
-        for _ in 0..MOST_CUTS {
+        for _ in 0..MAX_CUT_ATTEMPTS {
             let cap = self.fair_share(&results, room);
             let marked: Vec<usize> =
-                results.iter().copied().filter(|at| self.worth_clearing(*at) > cap).collect();
+                results.iter().copied().filter(|at| self.context.worth_clearing(*at) > cap).collect();
             if marked.is_empty() || cap < least {
                 return None;
             }
@@ -281,39 +300,41 @@ impl PlanContext<'_> {
     /// Returns whether the newest step fits the usable room, with results cut to nothing if need be.
     pub(super) fn can_keep_step(&self, step: usize) -> bool {
         let results = self.cuttable_results(step);
-        let gone = self.all_but(1).unwrap_or_else(|| vec![false; self.units.len()]);
-        let note = self.cost(self.note(&gone));
-        self.cleared(|unit| !gone[unit], &results, note).bound() < self.budget.usable
+        let gone = self.drop_before_steps(1).unwrap_or_else(|| vec![false; self.context.units.len()]);
+        let note = self.context.cost(self.context.note(&gone));
+        self.context.reading(|unit| !gone[unit], &results, note).bound() < self.context.budget.usable
     }
 
     /// Returns the results of a step that are longer than their placeholder, as indices into the view. Protected tools
     /// are among them, because their output alone may be too large for any request.
     fn cuttable_results(&self, step: usize) -> Vec<usize> {
-        let view = self.history.view();
-        let items = self.units[step].items.clone();
-        items.filter(|at| is_clearable(&view[*at].kind, &[]) && self.worth_clearing(*at) > 0).collect()
+        let view = self.context.history.view();
+        let items = self.context.units[step].items.clone();
+        items
+            .filter(|at| is_clearable(&view[*at].kind, &[]) && self.context.worth_clearing(*at) > 0)
+            .collect()
     }
 
     /// Returns the room of all results of the newest step where they cannot be shown whole, in tokens. The room is
     /// three quarters of the free part beside the smallest request. If that exceeds a quarter of all room, the results
     /// get no more than half of the free part: a result that no window holds is not worth all other messages.
     fn room_of_results(&self, results: &[usize], target: u64) -> Option<u64> {
-        let gone = self.all_but(1).unwrap_or_else(|| vec![false; self.units.len()]);
-        let note = self.cost(self.note(&gone));
-        let least = self.cleared(|unit| !gone[unit], results, note).bound();
+        let gone = self.drop_before_steps(1).unwrap_or_else(|| vec![false; self.context.units.len()]);
+        let note = self.context.cost(self.context.note(&gone));
+        let least = self.context.reading(|unit| !gone[unit], results, note).bound();
         if results.is_empty() || least >= target {
             return None;
         }
         // New text may have up to an eighth more tokens than its estimate.
-        let free = below_brim(target).saturating_sub(least) * 8 / 9;
+        let free = limit_with_facts(target).saturating_sub(least) * 8 / 9;
         let room = free - free / 4;
-        Some(room.min((self.budget.usable / 4).max(free / 2)))
+        Some(room.min((self.context.budget.usable / 4).max(free / 2)))
     }
 
     /// Returns the most tokens of each result so that all have at most `room` together. Room that small results leave
     /// goes to the large ones.
     fn fair_share(&self, results: &[usize], room: u64) -> u64 {
-        let mut sizes: Vec<u64> = results.iter().map(|at| self.worth_clearing(*at)).collect();
+        let mut sizes: Vec<u64> = results.iter().map(|at| self.context.worth_clearing(*at)).collect();
         sizes.sort_unstable();
         let (mut left, mut share) = (room, 0);
         for (at, size) in sizes.iter().enumerate() {
@@ -330,15 +351,22 @@ impl PlanContext<'_> {
     /// as fit below `target`.
     fn beside_cleared(&self, marked: &[usize], target: u64) -> Option<ViewEdit> {
         let why = format!("the newest step alone was too large: {} of its results cut", marked.len());
-        let after = self.cleared(|_| true, marked, TokensByScript::default());
+        let after = self.context.reading(|_| true, marked, TokensByScript::default());
         if after.bound() < target {
-            let ops = self.placeholders(marked);
-            return Some(self.view_edit(ops, EditKind::Prune, NAME, &after, self.messages(), why));
+            let ops = self.context.placeholders(marked);
+            return Some(self.context.view_edit(
+                ops,
+                EditKind::Prune,
+                NAME,
+                &after,
+                self.context.messages(),
+                why,
+            ));
         }
         let choice = self.newest_steps(usize::MAX, |choice| {
-            self.removal_by(&with_cleared(choice, marked), NAME).compressed_bound < target
+            self.context.removal_by(&with_cleared(choice, marked), NAME).compressed_bound < target
         })?;
-        let edit = self.with_ledger(&with_cleared(&choice, marked), target);
+        let edit = self.removal_with_facts(&with_cleared(&choice, marked), target);
         let why = format!("{why}; {}", edit.why);
         Some(ViewEdit { why, ..edit })
     }
@@ -356,15 +384,15 @@ impl PlanContext<'_> {
     /// Returns the edit with the sizes that the request has after the commit.
     fn measured(&self, mut edit: ViewEdit) -> ViewEdit {
         // Excerpts and markers change the counts in ways that sums do not show, so the edited view is folded.
-        let after = self.history.with(EventBody::ViewEdited(Box::new(edit.clone())));
-        let after = meter::read(&after, self.fixed_tokens);
+        let after = self.context.history.with(EventBody::ViewEdited(Box::new(edit.clone())));
+        let after = meter::read(&after, self.context.fixed_tokens);
         (edit.compressed_tokens, edit.compressed_bound) = (after.total, after.bound());
         edit
     }
 
     /// Returns the beginning and the end of a result, in about `most` tokens.
     fn excerpt(&self, seq: Seq, most: u64) -> String {
-        let items = self.history.view().iter().filter(|item| item.range.from == seq);
+        let items = self.context.history.view().iter().filter(|item| item.range.from == seq);
         let results = items.flat_map(|item| &item.message.parts).filter_map(|part| match part {
             Part::ToolResult(result) => Some(result),
             _ => None,
@@ -372,7 +400,7 @@ impl PlanContext<'_> {
         let texts: Vec<&str> = results.flat_map(|result| &result.content).filter_map(Part::as_text).collect();
         let text = texts.join("\n");
         let limit = TextLimit { max_chars: u64::MAX, max_tokens: most };
-        let Some(cut) = truncate(&text, &limit, TruncationMode::Both, self.history.counter()) else {
+        let Some(cut) = truncate(&text, &limit, TruncationMode::Both, self.context.history.counter()) else {
             return text;
         };
         let (head, tail) = cut.kept.split_at(cut.head_bytes);
@@ -384,41 +412,45 @@ impl PlanContext<'_> {
 
     /// Returns the edit that keeps the newest step without the message that the step answers.
     fn newest_step_alone(&self) -> Option<ViewEdit> {
-        let mut gone = self.before_cut(self.steps_newest_first().next()?);
-        self.protect(&mut gone);
-        gone.contains(&true).then(|| self.removal(&gone, NAME))
+        let mut gone = self.context.units.before_cut(self.context.units.steps_newest_first().next()?);
+        self.context.protect(&mut gone);
+        gone.contains(&true).then(|| self.context.removal(&gone, NAME))
     }
 
     /// Returns the selection that keeps only protected units, such as the newest typed message.
     fn typed_alone(&self) -> Option<CompactionSelection> {
-        let mut gone = vec![true; self.units.len()];
-        self.protect(&mut gone);
-        let anything = gone.contains(&true) && self.newest_typed().is_some();
+        let mut gone = vec![true; self.context.units.len()];
+        self.context.protect(&mut gone);
+        let anything = gone.contains(&true) && self.context.units.newest_typed().is_some();
         anything.then(|| CompactionSelection::new(gone, UnitReplacement::Note))
     }
 
     /// Returns the plan that shows the beginning and the end of the newest typed message, and nothing older, because no
     /// request holds the message whole.
-    fn typed_cut(&self) -> Option<Plan> {
-        let unit = self.newest_typed().filter(|_| self.policy.cuts_user_messages)?;
-        let item = &self.history.view()[self.units[unit].items.start];
-        let entry = self.history.entry(item.range.to)?;
+    fn cut_typed_message(&self) -> Option<Plan> {
+        let unit = self.context.units.newest_typed().filter(|_| self.context.policy.cuts_user_messages)?;
+        let item = &self.context.history.view()[self.context.units[unit].items.start];
+        let entry = self.context.history.entry(item.range.to)?;
         let text: Vec<&str> = entry.message.parts.iter().filter_map(Part::as_text).collect();
         let text = text.join("\n");
         // A refusal for length shows that the usable room is smaller than assumed.
-        let target = if *self.occasion == PlanTrigger::Overflow { self.trigger } else { self.budget.usable };
+        let target = if *self.context.occasion == PlanTrigger::Overflow {
+            self.context.trigger
+        } else {
+            self.context.budget.usable
+        };
         let gone = self.typed_alone().map(|choice| choice.gone);
-        let note = gone.as_ref().map(|gone| self.cost(self.note(gone))).unwrap_or_default();
-        let others = self.reading(|_| false, &[], note).bound();
+        let note = gone.as_ref().map(|gone| self.context.cost(self.context.note(gone))).unwrap_or_default();
+        let others = self.context.reading(|_| false, &[], note).bound();
         // The other half of the room is for the model: for the parts that `recall` brings, and for its answer.
-        let mut room = below_brim(target).checked_sub(others)? / 2;
-        for _ in 0..MOST_CUTS {
+        let mut room = limit_with_facts(target).checked_sub(others)? / 2;
+        for _ in 0..MAX_CUT_ATTEMPTS {
             let limit = TextLimit { max_chars: u64::MAX, max_tokens: room };
-            let cut = truncate(&text, &limit, TruncationMode::Both, self.history.counter())?;
+            let cut = truncate(&text, &limit, TruncationMode::Both, self.context.history.counter())?;
             if cut.kept.is_empty() {
                 return None;
             }
-            let edit = self.with_typed_cut(gone.as_deref(), entry.seq, &cut);
+            let edit = self.edit_with_cut_message(gone.as_deref(), entry.seq, &cut);
             if let Some(edit) = self.below(target, edit) {
                 let trigger_tokens = edit.trigger_tokens.max(target);
                 return Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens, ..edit })));
@@ -430,8 +462,8 @@ impl PlanContext<'_> {
     }
 
     /// Returns the edit that drops the `gone` units and shows the cut typed message at `seq`.
-    fn with_typed_cut(&self, gone: Option<&[bool]>, seq: Seq, cut: &TruncatedText) -> ViewEdit {
-        let excerpt = shortened(cut, seq, self.history.has_recall());
+    fn edit_with_cut_message(&self, gone: Option<&[bool]>, seq: Seq, cut: &TruncatedText) -> ViewEdit {
+        let excerpt = shortened(cut, seq, self.context.history.has_recall());
         let op = ViewOperation::Placeholder { seq, excerpt, cut: true };
         let why = format!(
             "{LONG_MESSAGE}: {} of its {} characters are left out",
@@ -439,10 +471,15 @@ impl PlanContext<'_> {
             grouped(cut.total_chars)
         );
         let mut edit = match gone {
-            Some(gone) => self.removal(gone, NAME),
-            None => {
-                self.view_edit(Vec::new(), EditKind::Prune, NAME, &self.now, self.messages(), String::new())
-            }
+            Some(gone) => self.context.removal(gone, NAME),
+            None => self.context.view_edit(
+                Vec::new(),
+                EditKind::Prune,
+                NAME,
+                &self.context.now,
+                self.context.messages(),
+                String::new(),
+            ),
         };
         edit.why = if edit.why.is_empty() { why } else { format!("{why}; {}", edit.why) };
         edit.ops.push(op);
@@ -450,13 +487,14 @@ impl PlanContext<'_> {
     }
 
     /// Returns the sizes for the overflow error.
-    fn misfit(&self) -> ContextOverflow {
-        let others: Vec<bool> = (0..self.units.len()).map(|at| Some(at) != self.newest_typed()).collect();
+    fn overflow(&self) -> ContextOverflow {
+        let others: Vec<bool> =
+            (0..self.context.units.len()).map(|at| Some(at) != self.context.units.newest_typed()).collect();
         ContextOverflow {
-            fixed_tokens: self.fixed_tokens,
-            needed_tokens: self.after(&others, TokensByScript::default()).bound(),
-            usable_tokens: self.budget.usable,
-            window_tokens: self.budget.window,
+            fixed_tokens: self.context.fixed_tokens,
+            needed_tokens: self.context.after(&others, TokensByScript::default()).bound(),
+            usable_tokens: self.context.budget.usable,
+            window_tokens: self.context.budget.window,
         }
     }
 }
@@ -466,8 +504,8 @@ fn with_cleared(choice: &CompactionSelection, cleared: &[usize]) -> CompactionSe
     CompactionSelection { cleared: cleared.to_vec(), ..choice.clone() }
 }
 
-/// Returns the most tokens of a request with pinned facts, a little below `target`: a request that is full to the brim
+/// Returns the most tokens of a request with pinned facts, a little below `target`: a full request
 /// has no use for them.
-fn below_brim(target: u64) -> u64 {
+fn limit_with_facts(target: u64) -> u64 {
     target - target / 32
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use super::{PlanContext, draft, facts};
+use super::{PlanContext, draft, facts, is_clearable};
 use crate::estimate::TokensByScript;
 use crate::history::{History, ResultPlaceholder, ViewItem, ViewItemKind, cleared_groups_beside};
 use crate::ids::Seq;
@@ -112,7 +112,7 @@ impl PlanContext<'_> {
     /// Returns the tokens of the `shown` units, in which the `marked` results (ascending) are placeholders.
     pub(super) fn sum_of(&self, shown: impl Fn(usize) -> bool, marked: &[usize]) -> UnitTokens {
         let mut sum = UnitTokens::default();
-        for (unit, share) in self.shares.iter().enumerate() {
+        for (unit, share) in self.unit_tokens.iter().enumerate() {
             if shown(unit) {
                 sum.add(share);
             }
@@ -158,10 +158,10 @@ impl PlanContext<'_> {
         let may_go: Vec<bool> =
             (0..self.units.len()).map(|at| at >= head && !self.is_protected(at)).collect();
         let mut left = UnitTokens { new: TokensByScript::of(draft::HEADER_TOKENS), ..UnitTokens::default() };
-        self.shares.iter().for_each(|share| left.add(share));
+        self.unit_tokens.iter().for_each(|share| left.add(share));
         let lefts = (head..self.units.len()).map(|at| {
             if may_go[at] {
-                left = left.without(&self.shares[at]);
+                left = left.without(&self.unit_tokens[at]);
             }
             left
         });
@@ -169,4 +169,52 @@ impl PlanContext<'_> {
         let end = head + 1 + lefts.partition_point(|left| self.meter_of(left).bound() >= target);
         (end <= may_go.len()).then(|| (0..).zip(may_go).map(|(at, may_go)| at < end && may_go).collect())
     }
+
+    /// Returns the results before unit `end` that lie beyond the protected amount of tool output. They are indices into
+    /// the view, oldest first.
+    pub fn clearable(&self, end: usize) -> Vec<usize> {
+        self.clearable_beyond(end, self.policy.prune.protect_tokens)
+    }
+
+    /// Returns the results before unit `end` beyond the newest `protect_tokens` of tool output, oldest first. At most a
+    /// quarter of the usable room is protected.
+    pub fn clearable_beyond(&self, end: usize, protect_tokens: u64) -> Vec<usize> {
+        let protect = protect_tokens.min(self.budget.usable / 4);
+        let view = self.history.view();
+        let mut seen = 0;
+        let mut marked = Vec::new();
+        for (index, unit) in self.units.iter().enumerate().rev() {
+            for at in unit.items.clone().rev() {
+                match &view[at].kind {
+                    ViewItemKind::Summary(_) => return reversed(marked),
+                    kind if is_clearable(kind, &self.policy.prune.protected_tools) => {
+                        seen += view[at].tokens;
+                        let worth = self.worth_clearing(at) > 0;
+                        if seen > protect && index < end && worth && !unit.pinned {
+                            marked.push(at);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        reversed(marked)
+    }
+
+    /// Returns the estimated tokens that clearing the result at `at` in the view saves, net of the placeholder.
+    pub(super) fn worth_clearing(&self, at: usize) -> u64 {
+        let item = &self.history.view()[at];
+        item.tokens.saturating_sub(self.placeholder_groups(at).total())
+    }
+
+    /// Returns whether clearing the `marked` results saves more than the policy's minimum.
+    pub(crate) fn is_worth_clearing(&self, marked: &[usize]) -> bool {
+        let saved: u64 = marked.iter().map(|at| self.worth_clearing(*at)).sum();
+        saved > self.policy.prune.minimum_tokens.min(self.budget.usable / 10)
+    }
+}
+
+fn reversed(mut marked: Vec<usize>) -> Vec<usize> {
+    marked.reverse();
+    marked
 }

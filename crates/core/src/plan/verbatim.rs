@@ -10,7 +10,7 @@ use crate::message::{Message, Part};
 use crate::text_table::{TextSet, TextTable};
 
 /// The least room in which a message says anything, in tokens.
-const LEAST_TOKENS: u64 = 24;
+const MIN_TOKENS: u64 = 24;
 
 /// The least number of parts into which the room is divided, as long as so many messages want a part.
 const SHARES: usize = 4;
@@ -22,7 +22,7 @@ pub(super) fn newest(items: &[&ViewItem], room: u64, counter: &MessageTokenCount
     let mut put_out = NewestLines::of(items, true);
     let told = said.count_up_to(SHARES, counter);
     let told = told + put_out.count_up_to(SHARES - told, counter);
-    let shares = (told as u64).min(room / LEAST_TOKENS).max(1);
+    let shares = (told as u64).min(room / MIN_TOKENS).max(1);
     // No message takes more than its share at first, so that one long message does not leave the others out.
     let most = room / shares;
     let mut left = room;
@@ -31,7 +31,7 @@ pub(super) fn newest(items: &[&ViewItem], room: u64, counter: &MessageTokenCount
     let mut lines: BTreeMap<usize, String> = BTreeMap::new();
     for lines_of_kind in [&mut said, &mut put_out] {
         let mut nth = 0;
-        while left >= LEAST_TOKENS
+        while left >= MIN_TOKENS
             && let Some((at, text)) = lines_of_kind.get(nth, counter)
         {
             nth += 1;
@@ -105,7 +105,7 @@ impl<'a> NewestLines<'a> {
             let line = line(self.items[at]);
             // Agents acknowledge each step in the same words, which would take the room of the actual content.
             let is_new = self.seen.insert(line.as_str().into());
-            if !is_new || self.is_repeated(&line) && counter.text(&line) < LEAST_TOKENS {
+            if !is_new || self.is_repeated(&line) && counter.text(&line) < MIN_TOKENS {
                 continue;
             }
             self.found.push((at, line));
@@ -178,7 +178,7 @@ pub(crate) fn shortened(text: &str, most: u64, count: &dyn Fn(&str) -> u64) -> O
     if tokens <= most {
         return Some(text.to_owned());
     }
-    if most < LEAST_TOKENS {
+    if most < MIN_TOKENS {
         return None;
     }
     let chars = text.chars().count() as u64;
@@ -224,7 +224,7 @@ mod tests {
         let lines: Vec<String> = items.iter().map(|item| line(item)).collect();
         let is_kept = |at: &usize| {
             let same: Vec<usize> = (0..lines.len()).filter(|other| lines[*other] == lines[*at]).collect();
-            same == [*at] || same.last() == Some(at) && counter.text(&lines[*at]) >= LEAST_TOKENS
+            same == [*at] || same.last() == Some(at) && counter.text(&lines[*at]) >= MIN_TOKENS
         };
         (0..lines.len()).rev().filter(is_kept).map(|at| lines[at].clone()).collect()
     }

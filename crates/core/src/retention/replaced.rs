@@ -209,7 +209,7 @@ fn announces_clearly(text: &str, words: &[String]) -> bool {
 }
 
 /// The longest label in capitals, in bytes.
-const MOST_LABEL_BYTES: usize = 24;
+const MAX_LABEL_BYTES: usize = 24;
 
 /// Reduces a statement to words and values.
 fn subject(message: usize, text: &str) -> ComparableStatement {
@@ -268,7 +268,7 @@ fn without_kind(text: &str) -> &str {
 
 fn is_capital_label(label: &str) -> bool {
     let mut letters = label.chars().filter(|char| char.is_alphabetic()).peekable();
-    label.len() <= MOST_LABEL_BYTES && letters.peek().is_some() && letters.all(char::is_uppercase)
+    label.len() <= MAX_LABEL_BYTES && letters.peek().is_some() && letters.all(char::is_uppercase)
 }
 
 /// Returns the terms by which a word is compared: its stem, or its pairs of letters in scripts without blanks.

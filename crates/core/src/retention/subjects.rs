@@ -1,4 +1,4 @@
-//! Words for the subjects that people settle and later settle anew: a budget, a date, a name, a tone.
+//! Words for the subjects that people settle and later change: a budget, a date, a name, a tone.
 //!
 //! People often change a statement in other words: "the budget cap is $800", later "spend at most five hundred". The
 //! words of a subject count as one word, so that the comparison of two statements

@@ -321,7 +321,7 @@ impl UserText {
             let piece = &self.pieces[at];
             let opening = if opened[piece.message] { 0 } else { MESSAGE_TOKENS };
             let mark = piece.replaced_by.map_or(0, |_| REPLACED_TOKENS);
-            // Pieces are chosen by rank, so the neighbour may come later: then the gap was counted in vain.
+            // Pieces are chosen by rank, so the neighbour may come later: then the gap need not have been counted.
             let is_beside_kept = at > 0 && kept[at - 1];
             let gap = if is_beside_kept { 0 } else { GAP_TOKENS };
             // After a piece that did not fit, smaller ones of lower rank may follow, but no replaced statements.

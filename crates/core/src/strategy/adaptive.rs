@@ -15,12 +15,12 @@ use crate::plan::{EditCost, PlanContext, TokenPrices};
 const RATIO: u64 = 8;
 
 /// The least room of a summary, in tokens.
-const LEAST_TOKENS: u64 = 100;
+const MIN_TOKENS: u64 = 100;
 
 /// The size from which on a dropped part is worth a model call, in tokens. Below it the pinned facts stand with the
 /// last words.
 // Chosen on recorded conversations of customer support (decision 0019).
-const LEAST_WORTH_TOKENS: u64 = 4_000;
+const MIN_WORTH_TOKENS: u64 = 4_000;
 
 /// The approximate size of the order to write a summary, in tokens.
 const ORDER_TOKENS: u64 = 200;
@@ -96,21 +96,21 @@ impl CompactionStrategy for AdaptiveStrategy {
         }
     }
 
-    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
-        self.below(self.target_in(scene), 0, scene, protection)
+    fn choose(&self, context: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
+        self.below(self.target_in(context), 0, context, protection)
     }
 
     fn waits(&self) -> bool {
         !self.background
     }
 
-    fn ahead(&self, scene: &PlanContext<'_>) -> Option<CompactionSelection> {
+    fn ahead(&self, context: &PlanContext<'_>) -> Option<CompactionSelection> {
         if !self.background {
             return None;
         }
         // The background summary is committed at the threshold, when the view has grown that far.
-        let growth = scene.trigger.saturating_sub(scene.before);
-        let choice = self.below(self.target_in(scene), growth, scene, ProtectionLevel::Turns)?;
+        let growth = context.trigger.saturating_sub(context.before);
+        let choice = self.below(self.target_in(context), growth, context, ProtectionLevel::Turns)?;
         // Clearing results takes no model call, so nothing has to be prepared.
         choice.gone.contains(&true).then_some(choice)
     }
@@ -123,24 +123,24 @@ impl AdaptiveStrategy {
         &self,
         target: u64,
         growth: u64,
-        scene: &PlanContext<'_>,
+        context: &PlanContext<'_>,
         protection: ProtectionLevel,
     ) -> Option<CompactionSelection> {
-        let end = scene.kept_whole_from(protection, self.preserve_last_n_turns);
-        let clearable = if scene.is_priced() {
-            scene.clearable_beyond(end, self.tail_tokens)
+        let end = context.kept_whole_from(protection, self.preserve_last_n_turns);
+        let clearable = if context.is_priced() {
+            context.clearable_beyond(end, self.tail_tokens)
         } else {
-            scene.clearable(end)
+            context.clearable(end)
         };
-        let enough = if scene.is_requested() {
+        let enough = if context.is_requested() {
             target
         } else {
-            target.max(cleared_target(scene.fixed_tokens(), scene.budget.usable))
+            target.max(cleared_target(context.fixed_tokens(), context.budget.usable))
         };
-        if let Some(choice) = self.cleared_only(scene, &clearable, enough.saturating_sub(growth)) {
+        if let Some(choice) = self.cleared_only(context, &clearable, enough.saturating_sub(growth)) {
             return Some(choice);
         }
-        self.shortened(scene, clearable, end, target.saturating_sub(growth))
+        self.shortened(context, clearable, end, target.saturating_sub(growth))
     }
 
     /// Returns the cost of the next edit. While clearing is enough, only the newest results are sent again. Later a
@@ -169,25 +169,26 @@ impl AdaptiveStrategy {
 
     /// Returns the low target, or less under a trigger that is lower than usual. A compaction on request drops all that
     /// may go.
-    fn target_in(&self, scene: &PlanContext<'_>) -> u64 {
-        if scene.is_requested() {
+    fn target_in(&self, context: &PlanContext<'_>) -> u64 {
+        if context.is_requested() {
             return 0;
         }
         // The next edit would be due at once if this one ended right below the trigger.
-        let clearly_below = scene.trigger.saturating_sub(scene.budget.progress()).max(scene.trigger / 2);
-        self.target(scene.fixed_tokens(), scene.budget.usable, scene.is_priced()).min(clearly_below)
+        let clearly_below =
+            context.trigger.saturating_sub(context.budget.progress()).max(context.trigger / 2);
+        self.target(context.fixed_tokens(), context.budget.usable, context.is_priced()).min(clearly_below)
     }
 
     /// Returns a selection that clears all old results, if the request is under the target without them. Every clearing
     /// sends the newest results again, so several small ones cost more.
     fn cleared_only(
         &self,
-        scene: &PlanContext<'_>,
+        context: &PlanContext<'_>,
         clearable: &[usize],
         target: u64,
     ) -> Option<CompactionSelection> {
-        let nothing = vec![false; scene.units.len()];
-        let is_enough = scene.after_choice(&nothing, clearable, 0).bound() < target;
+        let nothing = vec![false; context.units.len()];
+        let is_enough = context.after_choice(&nothing, clearable, 0).bound() < target;
         let choice = CompactionSelection {
             cleared: clearable.to_vec(),
             ..CompactionSelection::new(nothing, UnitReplacement::Note)
@@ -199,22 +200,22 @@ impl AdaptiveStrategy {
     /// under the target, or all that may go.
     fn shortened(
         &self,
-        scene: &PlanContext<'_>,
+        context: &PlanContext<'_>,
         cleared: Vec<usize>,
         end: usize,
         target: u64,
     ) -> Option<CompactionSelection> {
-        let ledger_tokens = self.ledger_tokens.min(scene.budget.pinned_facts_tokens());
-        let tokens = self.max_summary_tokens.min(scene.budget.usable / 6).min(scene.budget.reserve);
+        let ledger_tokens = self.ledger_tokens.min(context.budget.pinned_facts_tokens());
+        let tokens = self.max_summary_tokens.min(context.budget.usable / 6).min(context.budget.reserve);
         let added = ledger_tokens + tokens;
         let cut = smallest(1..=end, |cut| {
-            scene.after_choice(&scene.before_cut(cut), &cleared, added).bound() < target
+            context.after_choice(&context.units.before_cut(cut), &cleared, added).bound() < target
         });
         let cut = cut.unwrap_or(end);
-        let gone = scene.before_cut(cut);
-        let going = scene.before.saturating_sub(scene.after_choice(&gone, &[], 0).bound());
-        let tokens = tokens.min(going / RATIO).max(LEAST_TOKENS);
-        let worth = scene.is_requested() || going >= LEAST_WORTH_TOKENS;
+        let gone = context.units.before_cut(cut);
+        let going = context.before.saturating_sub(context.after_choice(&gone, &[], 0).bound());
+        let tokens = tokens.min(going / RATIO).max(MIN_TOKENS);
+        let worth = context.is_requested() || going >= MIN_WORTH_TOKENS;
         let instead = if worth {
             UnitReplacement::Ledger { ledger_tokens, tokens }
         } else {

@@ -53,22 +53,22 @@ impl CompactionStrategy for ImportanceStrategy {
         StrategyTrigger::Share(0.85)
     }
 
-    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
+    fn choose(&self, context: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
         let kept_from = match protection {
-            ProtectionLevel::Turns => scene.newest_messages_from(self.keep_recent),
-            ProtectionLevel::Steps => scene.step_start(2),
+            ProtectionLevel::Turns => context.units.newest_messages_from(self.keep_recent),
+            ProtectionLevel::Steps => context.units.step_start(2),
             // The planner's last resort keeps the newest step and any other messages that fit.
             ProtectionLevel::Step => return None,
         };
-        let order = self.lowest_first(scene, kept_from);
+        let order = self.lowest_first(context, kept_from);
         // All messages below the threshold go in one edit, since every edit voids the provider's cache.
         let at_once = order.iter().take_while(|(score, _)| *score < self.min_score_threshold).count();
         // A fifth of the trigger stays free for growth, so that the next edit is not due at once.
-        let target = scene.trigger * 4 / 5;
+        let target = context.trigger * 4 / 5;
         let count = smallest(at_once.max(1)..=order.len(), |count| {
-            scene.without(&selected(&order[..count], scene.units.len())) < target
+            context.without(&selected(&order[..count], context.units.len())) < target
         })?;
-        let gone = selected(&order[..count], scene.units.len());
+        let gone = selected(&order[..count], context.units.len());
         Some(CompactionSelection::new(gone, UnitReplacement::Note))
     }
 }
@@ -82,13 +82,13 @@ fn selected(order: &[(f64, usize)], units: usize) -> Vec<bool> {
 
 impl ImportanceStrategy {
     /// Returns the units before `end` with their scores, the least important first. Of equal units the older is first.
-    fn lowest_first(&self, scene: &PlanContext<'_>, end: usize) -> Vec<(f64, usize)> {
-        let recent = scene.units[end..].iter().flat_map(|unit| messages(scene, unit));
+    fn lowest_first(&self, context: &PlanContext<'_>, end: usize) -> Vec<(f64, usize)> {
+        let recent = context.units[end..].iter().flat_map(|unit| messages(context, unit));
         let recent: BTreeSet<&str> = recent.flat_map(names).collect();
-        let scored = scene.units[..end].iter().enumerate().map(|(at, unit)| {
-            let is_referenced = messages(scene, unit).flat_map(names).any(|name| recent.contains(name));
+        let scored = context.units[..end].iter().enumerate().map(|(at, unit)| {
+            let is_referenced = messages(context, unit).flat_map(names).any(|name| recent.contains(name));
             let extra = if is_referenced { REFERENCED } else { 0.0 };
-            (self.score(unit.kind, messages(scene, unit)) + extra, at)
+            (self.score(unit.kind, messages(context, unit)) + extra, at)
         });
         let mut order: Vec<(f64, usize)> = scored.collect();
         order.sort_by(|left, right| left.0.total_cmp(&right.0).then(left.1.cmp(&right.1)));
@@ -116,8 +116,11 @@ impl ImportanceStrategy {
     }
 }
 
-fn messages<'s>(scene: &'s PlanContext<'_>, unit: &ViewUnit) -> impl Iterator<Item = &'s Message> + use<'s> {
-    scene.history.view()[unit.items.clone()].iter().map(|item| &*item.message)
+fn messages<'s>(
+    context: &'s PlanContext<'_>,
+    unit: &ViewUnit,
+) -> impl Iterator<Item = &'s Message> + use<'s> {
+    context.history.view()[unit.items.clone()].iter().map(|item| &*item.message)
 }
 
 /// Returns the words of a message that name something: paths and identifiers.

@@ -3,7 +3,7 @@
 use super::{CompactionSelection, CompactionStrategy, ProtectionLevel, UnitReplacement};
 use crate::budget::StrategyTrigger;
 use crate::history::ViewItemKind;
-use crate::plan::PlanContext;
+use crate::plan::{PlanContext, restore_until_budget};
 
 /// The number of newest turns in which no result is cleared.
 const PROTECTED_TURNS: usize = 2;
@@ -41,20 +41,20 @@ impl CompactionStrategy for MiddleRemovalStrategy {
         false
     }
 
-    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
-        let most = self.keep_tokens.unwrap_or(scene.trigger).min(scene.trigger);
+    fn choose(&self, context: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
+        let most = self.keep_tokens.unwrap_or(context.trigger).min(context.trigger);
         let keep = MiddleRemovalBounds {
             most,
-            roomy: most.saturating_sub(scene.budget.progress()),
+            roomy: most.saturating_sub(context.budget.progress()),
             least: most - most / 10,
         };
         match protection {
-            ProtectionLevel::Turns => cleared(scene, keep).or_else(|| {
-                let choice = removed(scene, keep, first_turn(scene, keep)?)?;
-                let newest = scene.step_start(2);
+            ProtectionLevel::Turns => cleared(context, keep).or_else(|| {
+                let choice = removed(context, keep, first_turn(context, keep)?)?;
+                let newest = context.units.step_start(2);
                 (!choice.gone[newest..].contains(&true)).then_some(choice)
             }),
-            ProtectionLevel::Steps => removed(scene, keep, scene.first_typed_end()),
+            ProtectionLevel::Steps => removed(context, keep, context.units.first_typed_end()),
             // The planner's last resort keeps the newest step and any other messages that fit.
             ProtectionLevel::Step => None,
         }
@@ -63,48 +63,48 @@ impl CompactionStrategy for MiddleRemovalStrategy {
 
 /// Returns the end of the first turn, or the place of an earlier edit's note in that turn; `None` if this part takes
 /// more than half.
-fn first_turn(scene: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<usize> {
-    let view = scene.history.view();
-    let (typed, turn) = (scene.first_typed_end(), scene.first_turn_end());
+fn first_turn(context: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<usize> {
+    let view = context.history.view();
+    let (typed, turn) = (context.units.first_typed_end(), context.units.first_turn_end());
     let mut units = typed..turn;
     let note =
-        units.find(|unit| matches!(view[scene.units[*unit].items.start].kind, ViewItemKind::Removed(_)));
+        units.find(|unit| matches!(view[context.units[*unit].items.start].kind, ViewItemKind::Removed(_)));
     let head = note.unwrap_or(turn);
-    let others: Vec<bool> = (0..scene.units.len()).map(|unit| unit >= head).collect();
-    (scene.without(&others) <= keep.most / 2).then_some(head)
+    let others: Vec<bool> = (0..context.units.len()).map(|unit| unit >= head).collect();
+    (context.without(&others) <= keep.most / 2).then_some(head)
 }
 
 /// Returns a selection that clears the fewest of the oldest tool results, if that is enough.
-fn cleared(scene: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<CompactionSelection> {
-    let marked = scene.clearable(scene.kept_whole_from(ProtectionLevel::Turns, PROTECTED_TURNS));
+fn cleared(context: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<CompactionSelection> {
+    let marked = context.clearable(context.kept_whole_from(ProtectionLevel::Turns, PROTECTED_TURNS));
     // A compaction on request comes below the trigger too. The user gets a removal, which clearing results is not.
-    if scene.before < scene.trigger || !scene.is_worth_clearing(&marked) {
+    if context.before < context.trigger || !context.is_worth_clearing(&marked) {
         return None;
     }
-    let nothing = vec![false; scene.units.len()];
-    if scene.after_choice(&nothing, &marked, 0).bound() >= keep.roomy {
+    let nothing = vec![false; context.units.len()];
+    if context.after_choice(&nothing, &marked, 0).bound() >= keep.roomy {
         return None;
     }
     let counts: Vec<usize> = (1..=marked.len()).collect();
     let fewest = counts
-        .partition_point(|count| scene.after_choice(&nothing, &marked[..*count], 0).bound() >= keep.roomy);
+        .partition_point(|count| context.after_choice(&nothing, &marked[..*count], 0).bound() >= keep.roomy);
     let count = *counts.get(fewest)?;
     let mut choice = CompactionSelection {
         cleared: marked[..count].to_vec(),
         ..CompactionSelection::new(nothing, UnitReplacement::Note)
     };
-    scene.restore_until_budget(&mut choice, keep.least, keep.most);
+    restore_until_budget(context, &mut choice, keep.least, keep.most);
     Some(choice)
 }
 
 /// Returns a selection that drops units behind `head`, oldest first, until the rest fits.
-fn removed(scene: &PlanContext<'_>, keep: MiddleRemovalBounds, head: usize) -> Option<CompactionSelection> {
+fn removed(context: &PlanContext<'_>, keep: MiddleRemovalBounds, head: usize) -> Option<CompactionSelection> {
     // Room for growth is only a wish: a view that just fits is better than no edit.
-    let gap = scene.smallest_gap(head, keep.roomy).or_else(|| scene.smallest_gap(head, keep.most))?;
+    let gap = context.smallest_gap(head, keep.roomy).or_else(|| context.smallest_gap(head, keep.most))?;
     let mut choice = CompactionSelection::new(gap, UnitReplacement::Note);
     // Below the limit a user has asked for the compaction. All that was dropped would fit and come back.
-    if scene.before >= keep.most {
-        scene.restore_until_budget(&mut choice, keep.least, keep.most);
+    if context.before >= keep.most {
+        restore_until_budget(context, &mut choice, keep.least, keep.most);
     }
     Some(choice)
 }

@@ -28,14 +28,14 @@ impl CompactionStrategy for ProactiveThresholdStrategy {
         StrategyTrigger::Share(0.5)
     }
 
-    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
+    fn choose(&self, context: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
         let cut = match protection {
-            ProtectionLevel::Turns => {
-                scene.newest_tokens_from((scene.history.view_tokens() as f64 * self.preserve_ratio) as u64)
-            }
-            ProtectionLevel::Steps | ProtectionLevel::Step => scene.step_start(protection.steps()),
+            ProtectionLevel::Turns => context
+                .units
+                .newest_tokens_from((context.history.view_tokens() as f64 * self.preserve_ratio) as u64),
+            ProtectionLevel::Steps | ProtectionLevel::Step => context.units.step_start(protection.steps()),
         };
         let summary = UnitReplacement::Summary { tokens: self.max_summary_tokens };
-        (cut > 0).then(|| CompactionSelection::new(scene.before_cut(cut), summary))
+        (cut > 0).then(|| CompactionSelection::new(context.units.before_cut(cut), summary))
     }
 }

@@ -37,17 +37,21 @@ impl CompactionStrategy for PruningAgentStrategy {
     }
 
     /// Selects all but the newest five messages if the rest makes enough room, else all but the newest three.
-    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
+    fn choose(&self, context: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
         let cuts = match protection {
-            ProtectionLevel::Turns => INTACT.map(|count| scene.newest_messages_from(count)),
-            ProtectionLevel::Steps => [scene.newest_messages_from(KEPT_WITHOUT_AGENT), scene.step_start(1)],
+            ProtectionLevel::Turns => INTACT.map(|count| context.units.newest_messages_from(count)),
+            ProtectionLevel::Steps => {
+                [context.units.newest_messages_from(KEPT_WITHOUT_AGENT), context.units.step_start(1)]
+            }
             // The agent needs messages to choose from, and the planner's last resort serves a single step.
             ProtectionLevel::Step => return None,
         };
         // The agent decides how much stays, so only a quarter of the summary's limit must fit beforehand.
         let least = self.max_summary_tokens / 4;
-        let cut = cuts.into_iter().find(|cut| *cut > 0 && scene.would_fit(&scene.before_cut(*cut), least))?;
+        let cut = cuts
+            .into_iter()
+            .find(|cut| *cut > 0 && context.would_fit(&context.units.before_cut(*cut), least))?;
         let pruned = UnitReplacement::Pruned { tokens: self.max_summary_tokens };
-        Some(CompactionSelection::new(scene.before_cut(cut), pruned))
+        Some(CompactionSelection::new(context.units.before_cut(cut), pruned))
     }
 }

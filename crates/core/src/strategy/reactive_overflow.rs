@@ -28,9 +28,9 @@ impl CompactionStrategy for ReactiveOverflowStrategy {
         StrategyTrigger::Overflow
     }
 
-    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
-        let cut = scene.protected_from(protection, self.preserve_last_n_turns);
+    fn choose(&self, context: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
+        let cut = context.units.protected_from(protection, self.preserve_last_n_turns);
         let summary = UnitReplacement::Summary { tokens: self.max_summary_tokens };
-        (cut > 0).then(|| CompactionSelection::new(scene.before_cut(cut), summary))
+        (cut > 0).then(|| CompactionSelection::new(context.units.before_cut(cut), summary))
     }
 }

@@ -33,22 +33,22 @@ impl CompactionStrategy for SummarizationStrategy {
 
     /// Selects messages outside earlier summaries, so that the beginning of every request stays the same. When the
     /// summaries themselves take too much room, all old messages become one summary.
-    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
+    fn choose(&self, context: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
         let (cut, instead) = match protection {
             ProtectionLevel::Turns => {
                 let tokens = self.max_summary_tokens;
                 let chapters = UnitReplacement::Chapters { tokens, messages: self.summarize_chunk_size };
-                (scene.newest_messages_from(self.keep_recent), chapters)
+                (context.units.newest_messages_from(self.keep_recent), chapters)
             }
             ProtectionLevel::Steps | ProtectionLevel::Step => {
-                let cut = scene.step_start(protection.steps());
+                let cut = context.units.step_start(protection.steps());
                 (cut, UnitReplacement::Summary { tokens: self.max_summary_tokens.saturating_mul(2) })
             }
         };
-        let mut gone = scene.before_cut(cut);
+        let mut gone = context.units.before_cut(cut);
         // Summaries of earlier chapters stay, so that the provider's cache holds up to the first new chapter.
         if protection == ProtectionLevel::Turns {
-            for (gone, unit) in gone.iter_mut().zip(&scene.units) {
+            for (gone, unit) in gone.iter_mut().zip(context.units.iter()) {
                 *gone &= unit.kind != ViewUnitKind::Compacted;
             }
         }

@@ -26,13 +26,13 @@ impl CompactionStrategy for TruncationStrategy {
         StrategyTrigger::Share(0.85)
     }
 
-    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
+    fn choose(&self, context: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
         let cut = match protection {
-            ProtectionLevel::Turns => scene.newest_messages_from(self.keep_recent),
-            ProtectionLevel::Steps => scene.step_start(2),
+            ProtectionLevel::Turns => context.units.newest_messages_from(self.keep_recent),
+            ProtectionLevel::Steps => context.units.step_start(2),
             // The planner's last resort keeps the newest step and any other messages that fit.
             ProtectionLevel::Step => return None,
         };
-        (cut > 0).then(|| CompactionSelection::new(scene.before_cut(cut), UnitReplacement::Note))
+        (cut > 0).then(|| CompactionSelection::new(context.units.before_cut(cut), UnitReplacement::Note))
     }
 }

@@ -8,7 +8,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{LISTS, MAPS, Object, SCHEMAS};
+use super::Object;
+use super::keywords::{KeywordValue, value_of};
 
 /// The longest name that Anthropic's API accepts, in characters.
 const MAX_CHARS: usize = 64;
@@ -166,14 +167,14 @@ fn collect(schema: &Value, names: &mut BTreeSet<String>) {
     let required = fields.get("required").and_then(Value::as_array).into_iter().flatten();
     names.extend(required.filter_map(Value::as_str).map(str::to_owned));
     for (key, value) in fields {
-        match value {
-            Value::Object(inner) if MAPS.contains(&key.as_str()) => {
+        match (value_of(key), value) {
+            (KeywordValue::SchemaMap, Value::Object(inner)) => {
                 inner.values().for_each(|schema| collect(schema, names));
             }
-            Value::Array(inner) if LISTS.contains(&key.as_str()) => {
+            (KeywordValue::SchemaList, Value::Array(inner)) => {
                 inner.iter().for_each(|schema| collect(schema, names));
             }
-            Value::Object(_) if SCHEMAS.contains(&key.as_str()) => collect(value, names),
+            (KeywordValue::Schema, Value::Object(_)) => collect(value, names),
             _ => {}
         }
     }

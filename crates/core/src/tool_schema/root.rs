@@ -2,12 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::keywords::{KeywordRole, has_role};
 use super::walk::has_type;
 use super::{Object, ToolSchemaError};
-
-/// Keywords that at least one API refuses at the root. The properties that they describe are kept.
-const NOT_AT_THE_ROOT: [&str; 11] =
-    ["anyOf", "oneOf", "allOf", "not", "enum", "const", "if", "then", "else", "dependentSchemas", "nullable"];
 
 /// Returns the schema as one object. A union becomes optional properties, and a sentence names those that belong
 /// together.
@@ -18,7 +15,8 @@ pub(super) fn flattened(schema: Value) -> Result<Value, ToolSchemaError> {
     let Value::Object(mut root) = schema else { return Err(ToolSchemaError::NoObject) };
     let FlatObjectSchema { mut properties, required, notes } =
         flat(&root).ok_or(ToolSchemaError::NoObject)?;
-    root.retain(|key, _| !NOT_AT_THE_ROOT.contains(&key.as_str()));
+    // The properties that these keywords describe are kept.
+    root.retain(|key, _| !has_role(key, KeywordRole::RefusedAtRoot));
     root.insert("type".to_owned(), "object".into());
     for name in &required {
         // Gemini's API refuses a required property that is not described.

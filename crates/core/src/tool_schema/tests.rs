@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::keywords::{KeywordValue, names_with, value_of};
 use super::*;
 
 fn of(schema: &str) -> Value {
@@ -281,9 +282,12 @@ fn schemas() -> impl Strategy<Value = Value> {
                 json!({ key: fields })
             })
         };
-        let one = (prop::sample::select(SCHEMAS.to_vec()), inner.clone())
+        let one = (prop::sample::select(names_with(KeywordValue::Schema)), inner.clone())
             .prop_map(|(key, value)| json!({ key: value }));
-        let list = (prop::sample::select(LISTS.to_vec()), prop::collection::vec(inner.clone(), 0..3))
+        let list = (
+            prop::sample::select(names_with(KeywordValue::SchemaList)),
+            prop::collection::vec(inner.clone(), 0..3),
+        )
             .prop_map(|(key, values)| json!({ key: values }));
         let field = prop_oneof![
             named("properties", inner.clone().boxed()),
@@ -320,13 +324,13 @@ fn faults(value: &Value, faults: &mut Vec<String>) {
                 faults.extend(bad.map(|name| format!("the name {name}")));
                 inner.values().for_each(|schema| self::faults(schema, faults));
             }
-            (key, Value::Object(inner)) if MAPS.contains(&key) => {
+            (key, Value::Object(inner)) if value_of(key) == KeywordValue::SchemaMap => {
                 inner.values().for_each(|schema| self::faults(schema, faults));
             }
-            (key, Value::Array(inner)) if LISTS.contains(&key) => {
+            (key, Value::Array(inner)) if value_of(key) == KeywordValue::SchemaList => {
                 inner.iter().for_each(|schema| self::faults(schema, faults));
             }
-            (key, value) if SCHEMAS.contains(&key) => self::faults(value, faults),
+            (key, value) if value_of(key) == KeywordValue::Schema => self::faults(value, faults),
             _ => {}
         }
     }

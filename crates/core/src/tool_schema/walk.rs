@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{LISTS, MAPS, Object, SCHEMAS, ToolSchemaError, kind_of, nothing};
+use super::keywords::{KeywordRole, KeywordValue, has_role, value_of};
+use super::{Object, ToolSchemaError, kind_of, nothing};
 
 /// The number of schemas after which references are no longer inlined. A chain of schemas that each refer to the next
 /// one twice would otherwise grow exponentially.
@@ -12,44 +13,6 @@ const MAX_SCHEMAS: usize = 2_000;
 
 /// The depth at which a reference is no longer inlined.
 const MAX_DEPTH: usize = 24;
-
-/// Keywords that only describe. Beside a reference they replace the same keywords of the referenced schema.
-const ANNOTATIONS: [&str; 8] =
-    ["description", "title", "default", "examples", "deprecated", "readOnly", "writeOnly", "nullable"];
-
-/// Keywords without a meaning once all references are inlined.
-const NAMING: [&str; 8] =
-    ["$schema", "$id", "$anchor", "$defs", "definitions", "$comment", "$vocabulary", "id"];
-
-/// Keywords that an empty list in the place of a schema leaves without a meaning.
-const NOT_EMPTY: [&str; 9] = [
-    "not",
-    "if",
-    "then",
-    "else",
-    "contains",
-    "propertyNames",
-    "dependentRequired",
-    "dependencies",
-    "dependentSchemas",
-];
-
-/// Keywords whose value is a number.
-const BOUNDS: [&str; 13] = [
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "minLength",
-    "maxLength",
-    "minItems",
-    "maxItems",
-    "minProperties",
-    "maxProperties",
-    "minContains",
-    "maxContains",
-];
 
 /// Returns the schema with every reference inlined, and with a type wherever one follows from other keywords.
 ///
@@ -121,9 +84,9 @@ impl SchemaWalker<'_> {
         value: &Value,
         depth: usize,
     ) -> Result<Option<(String, Value)>, ToolSchemaError> {
-        let is_of_schemas = SCHEMAS.contains(&key) || LISTS.contains(&key) || MAPS.contains(&key);
+        let kind = value_of(key);
         let kept = match (key, value) {
-            _ if NAMING.contains(&key) => return Ok(None),
+            _ if has_role(key, KeywordRole::ResolvedByInlining) => return Ok(None),
             // Serializers write `null` for every keyword that was not set. Only these two keywords can mean it.
             (_, Value::Null) if !matches!(key, "default" | "const") => return Ok(None),
             // Providers accept booleans here, and OpenAI's strict mode demands `false`.
@@ -135,16 +98,14 @@ impl SchemaWalker<'_> {
             }
             ("properties", Value::Array(none)) if none.is_empty() => json!({}),
             // `not` of an empty schema would allow nothing, and the others say nothing.
-            _ if is_empty_list(value) && (MAPS.contains(&key) || NOT_EMPTY.contains(&key)) => {
-                return Ok(None);
-            }
-            (_, Value::Bool(_)) if BOUNDS.contains(&key) => return Ok(None),
-            (_, Value::String(written)) if BOUNDS.contains(&key) => match written.trim().parse() {
+            _ if is_empty_list(value) && has_role(key, KeywordRole::RefusesEmptyList) => return Ok(None),
+            (_, Value::Bool(_)) if kind == KeywordValue::Number => return Ok(None),
+            (_, Value::String(written)) if kind == KeywordValue::Number => match written.trim().parse() {
                 Ok(number) => Value::Number(number),
                 Err(_) => return Ok(None),
             },
             // Providers refuse a description that is no text.
-            ("description" | "title" | "format" | "pattern", _) if !value.is_string() => return Ok(None),
+            _ if has_role(key, KeywordRole::TextOnly) && !value.is_string() => return Ok(None),
             // Older drafts describe tuples by a list of `items`, which providers refuse.
             ("items", Value::Array(items)) => self.one_of_items(items, depth)?,
             ("additionalItems", _) => return Ok(None),
@@ -168,14 +129,14 @@ impl SchemaWalker<'_> {
             ("enum", Value::Object(values)) if values.is_empty() => return Ok(None),
             ("enum", Value::Object(values)) => Value::Array(listed(values)),
             ("enum", Value::String(_) | Value::Number(_) | Value::Bool(_)) => json!([value]),
-            ("properties" | "patternProperties" | "dependentSchemas", Value::Object(fields)) => {
-                self.map(key, fields, depth)?
+            (_, Value::Object(fields)) if kind == KeywordValue::SchemaMap => self.map(key, fields, depth)?,
+            (_, Value::Array(members)) if kind == KeywordValue::SchemaList => {
+                match self.list(key, members, depth)? {
+                    Some(members) => members,
+                    None => return Ok(None),
+                }
             }
-            (_, Value::Array(members)) if LISTS.contains(&key) => match self.list(key, members, depth)? {
-                Some(members) => members,
-                None => return Ok(None),
-            },
-            (_, Value::Object(members)) if LISTS.contains(&key) => {
+            (_, Value::Object(members)) if kind == KeywordValue::SchemaList => {
                 // A single schema stands in the place of the list, or an object in the place of PHP's array.
                 let members = if has_list_keys(members) { listed(members) } else { vec![value.clone()] };
                 match self.list(key, &members, depth)? {
@@ -183,8 +144,12 @@ impl SchemaWalker<'_> {
                     None => return Ok(None),
                 }
             }
-            _ if is_of_schemas => self.schema(value, key, depth + 1)?,
-            _ => value.clone(),
+            _ => match kind {
+                KeywordValue::Schema | KeywordValue::SchemaList | KeywordValue::SchemaMap => {
+                    self.schema(value, key, depth + 1)?
+                }
+                KeywordValue::Number | KeywordValue::Other => value.clone(),
+            },
         };
         Ok(Some((key.to_owned(), kept)))
     }
@@ -245,10 +210,12 @@ impl SchemaWalker<'_> {
             self.open.pop();
             put?
         };
-        let beside = fields.iter().filter(|(key, _)| !is_reference(key) && !NAMING.contains(&key.as_str()));
+        let beside = fields
+            .iter()
+            .filter(|(key, _)| !is_reference(key) && !has_role(key, KeywordRole::ResolvedByInlining));
         let (words, rules): (Object, Object) = beside
             .map(|(key, value)| (key.clone(), value.clone()))
-            .partition(|(key, _)| ANNOTATIONS.contains(&key.as_str()));
+            .partition(|(key, _)| has_role(key, KeywordRole::Annotation));
         // Older drafts ignore keywords beside a reference; newer ones demand both, as `allOf` does.
         if !rules.is_empty() {
             let rules = self.object(&rules, depth)?;
@@ -429,14 +396,12 @@ fn move_exclusive_bounds(fields: &Object, out: &mut Object) {
 
 /// Adds the type that follows from other keywords. Unions and constants need none.
 fn add_type(out: &mut Object) {
-    const SAYS_IT: [&str; 6] = ["type", "const", "anyOf", "oneOf", "allOf", "not"];
-    if SAYS_IT.iter().any(|key| out.contains_key(*key)) {
+    if out.keys().any(|key| has_role(key, KeywordRole::FixesType)) {
         return;
     }
-    const OF_OBJECTS: [&str; 4] = ["properties", "patternProperties", "additionalProperties", "required"];
     let kind = match out.get("enum") {
         Some(Value::Array(values)) => type_of_all(values),
-        _ if OF_OBJECTS.iter().any(|key| out.contains_key(*key)) => Some("object"),
+        _ if out.keys().any(|key| has_role(key, KeywordRole::BindsObject)) => Some("object"),
         _ if out.contains_key("items") || out.contains_key("prefixItems") => Some("array"),
         _ => None,
     };

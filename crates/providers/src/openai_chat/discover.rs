@@ -23,7 +23,7 @@ const REREAD_PATIENCE: Duration = Duration::from_secs(1);
 /// The validity period of the facts.
 pub(crate) const REREAD_AFTER: Duration = Duration::from_secs(5);
 
-/// The validity period of facts of a provider's own host: nobody reloads a model there, and the list may be long.
+/// The validity period of facts of a provider's own host: models are not reloaded there, and the list may be long.
 const HOSTED_REREAD_AFTER: Duration = Duration::from_secs(3600);
 
 /// A model of a server, with the known facts.

@@ -538,7 +538,7 @@ impl AgentBuilder {
     fn rules(&self, tools: &ToolSet) -> AgentRules {
         let default_approval = match self.hooks.approval_handler() {
             Some(_) => ToolApproval::Ask,
-            // Without a handler a question would wait for its timeout, and nobody could answer.
+            // Without a handler a question would wait for its timeout without a possible answer.
             None => ToolApproval::Deny(NOBODY_APPROVES.to_owned()),
         };
         let mut rules = match &self.config {

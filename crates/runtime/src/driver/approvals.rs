@@ -20,7 +20,8 @@ use crate::hooks::{ApprovalDecision, ApprovalRequest};
 pub(super) struct PendingApprovals(BTreeMap<ApprovalId, AbortHandle>);
 
 impl PendingApprovals {
-    /// Asks the program's own handler about an announced question. The answer is no if nobody answers in time.
+    /// Asks the program's own handler about an announced question. The answer is no if the handler does
+    /// not answer in time.
     pub(super) fn ask(&mut self, context: &mut DriverContext, approval_id: ApprovalId, call: &ToolCall) {
         let inbox = context.shared.inbox.clone();
         let timeout = context.agent.rules.approval_timeout;
@@ -38,7 +39,7 @@ impl PendingApprovals {
                 decision = deciding => decision,
                 () = time_is_up => {
                     tracing::info!(approval = id.as_str(), ?timeout, "a question about a call timed out; the call is denied");
-                    ApprovalDecision::deny("nobody answered in time")
+                    ApprovalDecision::deny("no answer came in time")
                 }
             };
             let (allowed, reason) = match decision {

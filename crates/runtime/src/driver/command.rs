@@ -482,7 +482,13 @@ impl SessionDriver {
             // Another tokenizer counts the same log differently.
             Ok(history) => self.work.extend(self.context.run.recount(history)),
             // The history is whole and was only counted by another tokenizer, so the session continues with it.
-            Err(error) => tracing::error!(session = %shared.session_id, %error, "not counted anew"),
+            Err(error) => {
+                tracing::error!(
+                    session = %shared.session_id,
+                    %error,
+                    "the history is not counted with the new tokenizer; the earlier counts are kept"
+                )
+            }
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ pub(super) struct DriverContext {
     pub(super) trace: SessionTrace,
     /// Model calls, tools, timers and questions. All end with the driver.
     pub(super) tasks: JoinSet<()>,
-    /// True once the first input, the recovery, was handled. Until then nobody may read the run.
+    /// True once the first input, the recovery, was handled. Until then the run must not be read.
     pub(super) has_recovered: bool,
     /// The settings to go back to after a compaction by another strategy.
     suspended_settings: Option<Arc<RunSettings>>,

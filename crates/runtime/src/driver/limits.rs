@@ -71,7 +71,7 @@ fn adopt_learned_facts(context: &mut DriverContext) {
     let known = &context.lasting_settings().model;
     if (known.remembered_window, known.prefill) != (window, prefill) {
         tracing::info!(?window, prefill, "facts of the model were learned elsewhere and are adopted");
-        // The same agent is bound again, because binding computes the settings anew, with the learned window.
+        // The same agent is bound again, because binding computes the settings again, with the learned window.
         context.set_agent(Arc::clone(&context.agent));
     }
 }

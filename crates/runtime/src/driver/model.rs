@@ -297,7 +297,7 @@ impl ModelCallTask {
             };
             match event {
                 Some(Ok(ModelEvent::Finished(answer))) => return Ok(answer),
-                // The pieces of a summary are shown to nobody: only the whole text counts.
+                // The pieces of a summary are not shown: only the whole text counts.
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(failure(error)),
                 None => return Err(failure(truncated())),

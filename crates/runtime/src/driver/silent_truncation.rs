@@ -34,7 +34,7 @@ pub(super) struct TruncationDetector {
 }
 
 impl TruncationDetector {
-    /// Trusts the counts of another model's server anew.
+    /// Trusts the counts of another model's server again.
     pub(super) fn reset(&mut self) {
         self.was_suspected = false;
         self.suspicions = 0;

@@ -147,7 +147,7 @@ impl RecentEvents {
         Some(missed)
     }
 
-    /// Forgets everything; the newest event was `told`. Events are kept no more if nobody watches.
+    /// Forgets everything; the newest event was `told`. Events are not kept without a watcher.
     pub(super) fn forget(&mut self, told: Seq, is_watched: bool) {
         self.first = self.end();
         // A new list gives the memory back, which `clear` would keep.

@@ -35,7 +35,7 @@ const MAX_REASON_BYTES: u64 = 16 << 10;
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// A command. Exit code 0: the output is the answer, and no output is no objection. Exit code 2: no, for the reason on
-/// standard error. Any other end is a failure. A command whose answer nobody waits for is killed with the whole group.
+/// standard error. Any other end is a failure. A command whose answer is not awaited is killed with the whole group.
 #[derive(Clone)]
 pub struct CommandHook {
     line: String,

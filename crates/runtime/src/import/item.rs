@@ -21,7 +21,7 @@ pub(super) struct ImportItem {
 pub(super) enum ImportItemKind {
     /// A message typed by a person.
     Typed(Vec<Part>),
-    /// A message in a user's place, typed by nobody.
+    /// A message in a user's place that no person typed.
     Note(Vec<Part>),
     /// A system or developer message in the middle of the conversation.
     SystemMessage(Vec<Part>),

@@ -425,7 +425,7 @@ struct McpNotificationHandler {
 impl ClientHandler for McpNotificationHandler {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("longhaul", env!("CARGO_PKG_VERSION"));
-        // No capability is claimed: a server must not wait for answers to questions that nobody handles.
+        // No capability is claimed: a server must not wait for answers to requests that this client does not handle.
         ClientConfig::new(ClientCapabilities::default(), us)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }

@@ -46,7 +46,7 @@ pub(super) struct CommandFileDigests {
 pub(super) enum McpStartRefusal {
     #[error(
         "`{0}`, which its command names, has changed since its first start, and it may do more than commands may. It \
-         is not started again until a person has looked at the file and started longhaul anew"
+         is not started again: check the file, then restart longhaul"
     )]
     Changed(String),
     #[error("`{path}`, which its command names, cannot be read: {source}")]

@@ -112,7 +112,7 @@ impl McpTool {
             }
             McpCallError::Lost(how) => format!(
                 "Error: the connection to the MCP server `{server}` was lost in the middle of the call: {how}. \
-                 {unknown} The next call connects anew."
+                 {unknown} The next call connects again."
             ),
         };
         ToolOutput::error(self.server.without_secrets(words))

@@ -45,7 +45,7 @@ const HALF: u32 = 31;
 pub(super) struct ProcessTagFamily(u64);
 
 impl ProcessTagFamily {
-    /// Derives the family from the id in a folder's name. The highest bit is set, because nobody sets such a limit by
+    /// Derives the family from the id in a folder's name. The highest bit is set, because no program sets such a limit by
     /// hand.
     pub(super) fn of(folder: Uuid) -> Self {
         Self(random_half(folder) | 1 << (HALF - 1))

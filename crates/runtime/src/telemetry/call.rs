@@ -28,7 +28,10 @@ pub(super) struct ModelCallSpan {
 
 /// The values that the metrics of one call are made of.
 #[derive(Debug)]
-#[cfg_attr(not(feature = "telemetry"), expect(dead_code, reason = "without the feature nobody measures"))]
+#[cfg_attr(
+    not(feature = "telemetry"),
+    expect(dead_code, reason = "without the feature the values are not read")
+)]
 pub(super) struct ModelCallMetrics<'a> {
     pub(super) kind: OperationKind,
     pub(super) provider: &'a str,

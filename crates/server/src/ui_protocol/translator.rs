@@ -223,7 +223,7 @@ impl UiStreamTranslator {
         let id = text(event, "id");
         match event["name"].as_str().unwrap_or_default() {
             "queue:snapshot" => {
-                // Events may have passed while nobody listened.
+                // Events may have passed without a listener.
                 self.hears_inputs = false;
                 let ids = items(&event["entries"]).iter().map(|entry| text(entry, "id").to_owned());
                 self.waiting = ids.collect();

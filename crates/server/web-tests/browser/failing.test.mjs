@@ -62,7 +62,7 @@ test('a model server that ends an answer early is named, in words', async (t) =>
   await notice.waitFor({ timeout: 60_000 });
   const said = (await failures(page))[0];
   assert.match(said, new RegExp(`The model server at ${model.url.replace(/\/v1$/, '')} ended the answer early\\.`));
-  assert.match(said, /log says why/);
+  assert.match(said, /log names the cause/);
   assert.doesNotMatch(await page.locator('#main').innerText(), /truncated-stream/);
   assert.deepEqual(page.failures, []);
 });

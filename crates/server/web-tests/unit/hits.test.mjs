@@ -19,7 +19,7 @@ test('hits are put together by session, with or without a place', () => {
 test('what a search left out is said', () => {
   assert.equal(leftOutOfSearch({ complete: true, incompleteReasons: [] }), '');
   const some = leftOutOfSearch({ complete: false, incompleteReasons: ['more-hits', 'damage', 'something-new'] });
-  assert.equal(some, 'Not complete: there are more hits; what is damaged was not searched.');
+  assert.equal(some, 'Not complete: there are more hits; damaged messages were not searched.');
   assert.equal(leftOutOfSearch({ complete: false }), 'The newest of them; there may be more.');
 });
 

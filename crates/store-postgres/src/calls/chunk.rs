@@ -54,7 +54,7 @@ impl PostgresLeasedWrite for PostgresChunkInsert {
         }
         match place.check_write_status(db).await? {
             PostgresWriteStatus::Void => Err(place.fenced().into()),
-            _ => Err(StoreError::Conflict(format!("piece {index} is not the next of step {step}")).into()),
+            _ => Err(StoreError::Conflict(format!("chunk {index} is not the next of step {step}")).into()),
         }
     }
 }

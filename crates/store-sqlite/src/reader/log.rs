@@ -44,15 +44,15 @@ impl SqliteReader {
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
-        let place = self.place(id).await?;
+        let place = self.log_extent(id).await?;
         let limit = u64::try_from(limit).unwrap_or(u64::MAX);
-        self.span(id, place.no, after, from_db(place.last_seq).min(after.saturating_add(limit))).await
+        self.read_range(id, place.no, after, from_db(place.last_seq).min(after.saturating_add(limit))).await
     }
 
     pub(crate) async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError> {
-        let place = self.place(id).await?;
+        let place = self.log_extent(id).await?;
         let (last, limit) = (from_db(place.last_seq), u64::try_from(limit).unwrap_or(u64::MAX));
-        self.span(id, place.no, last.saturating_sub(limit), last).await
+        self.read_range(id, place.no, last.saturating_sub(limit), last).await
     }
 
     /// Returns the view-changing events, by the indexes with only such events.
@@ -63,7 +63,7 @@ impl SqliteReader {
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
-        let place = self.place(id).await?;
+        let place = self.log_extent(id).await?;
         let (from, to, limit) = (event_id(place.no, after), last_event_id(place.no), limit_to_db(limit));
         // `INDEXED BY` makes the statement fail instead of scanning the whole log if the index does not fit it. The
         // `substr` must be the same expression as in the index.
@@ -95,7 +95,7 @@ impl SqliteReader {
         };
         let mut events = Vec::new();
         for event_id in ids.map_err(|error| store_error(&error))? {
-            match self.single(id, event_id).await {
+            match self.read_single(id, event_id).await {
                 Ok(event) => events.extend(event.filter(|event| kind.is_kind_of(&event.body))),
                 Err(StoreError::Damaged { .. }) => {}
                 Err(error) => return Err(error),
@@ -104,7 +104,7 @@ impl SqliteReader {
         Ok(events)
     }
 
-    async fn place(&self, id: &SessionId) -> Result<SqliteLogExtent, StoreError> {
+    async fn log_extent(&self, id: &SessionId) -> Result<SqliteLogExtent, StoreError> {
         let name = id.as_str();
         sqlx::query_as!(SqliteLogExtent, r#"SELECT no AS "no!", last_seq FROM session WHERE id = ?"#, name)
             .fetch_optional(self.pool())
@@ -113,9 +113,15 @@ impl SqliteReader {
             .ok_or_else(|| not_found(id))
     }
 
-    /// Returns the written events after `after` up to `last`.
-    async fn span(&self, id: &SessionId, no: i64, after: Seq, last: Seq) -> Result<Vec<Event>, StoreError> {
-        match self.grouped(id, no, after, last).await {
+    /// Returns the events after position `after` up to position `last`.
+    async fn read_range(
+        &self,
+        id: &SessionId,
+        no: i64,
+        after: Seq,
+        last: Seq,
+    ) -> Result<Vec<Event>, StoreError> {
+        match self.read_grouped(id, no, after, last).await {
             Err(StoreError::Damaged { .. } | StoreError::Corrupt(_)) => {
                 self.find_damage(id, no, after, last).await
             }
@@ -123,7 +129,7 @@ impl SqliteReader {
         }
     }
 
-    async fn grouped(
+    async fn read_grouped(
         &self,
         id: &SessionId,
         no: i64,
@@ -170,13 +176,13 @@ impl SqliteReader {
                 tokio::task::consume_budget().await;
             }
         }
-        // The stream holds a connection, and `place` needs one. If all readers waited for a second one, none would
+        // The stream holds a connection, and `log_extent` needs one. If all readers waited for a second one, none would
         // go on.
         drop(rows);
         if expected <= last {
             // SQLite reports no error for a page that was replaced by another valid page. A session that was deleted
             // meanwhile must be reported as not found instead.
-            self.place(id).await?;
+            self.log_extent(id).await?;
             return Err(damaged(id, expected, format!("it is missing: {last} were written")));
         }
         Ok(events)
@@ -192,10 +198,10 @@ impl SqliteReader {
     ) -> Result<Vec<Event>, StoreError> {
         let mut events = Vec::new();
         for seq in after + 1..=last {
-            match self.single(id, event_id(no, seq)).await? {
+            match self.read_single(id, event_id(no, seq)).await? {
                 Some(event) => events.push(event),
                 None => {
-                    self.place(id).await?;
+                    self.log_extent(id).await?;
                     return Err(damaged(id, seq, format!("it is missing: {last} were written")));
                 }
             }
@@ -203,7 +209,7 @@ impl SqliteReader {
         Ok(events)
     }
 
-    async fn single(&self, session: &SessionId, id: i64) -> Result<Option<Event>, StoreError> {
+    async fn read_single(&self, session: &SessionId, id: i64) -> Result<Option<Event>, StoreError> {
         let seq = seq_of(id);
         let row = sqlx::query!(
             r#"SELECT format, at_ms, checksum, CAST(body AS BLOB) AS "body!: Vec<u8>" FROM event WHERE id = ?"#,

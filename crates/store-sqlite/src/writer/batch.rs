@@ -15,7 +15,7 @@ use crate::key::{event_id, to_db};
 /// The maximum number of events in one `INSERT`. Each event takes six parameters.
 const INSERT_ROWS: usize = 64;
 
-/// The batch of one transaction's requests. Events, changed session rows and pieces of answers are gathered.
+/// The batch of one transaction's requests. Events, changed session rows and chunks of answers are gathered.
 /// Everything else is written at once, through [`SqliteWriteBatch::db`].
 ///
 /// The connection has a thread of its own, and a call to the thread costs as much as the statement. Gathered rows
@@ -27,8 +27,8 @@ pub(crate) struct SqliteWriteBatch<'w> {
     pub(crate) news: SqliteCommitNotices,
     rows: Vec<SqliteEventInsert>,
     grown: BTreeMap<i64, SqliteSessionUpdate>,
-    /// Session, step, index and text of pieces.
-    pieces: Vec<(i64, String, i64, String)>,
+    /// Session, step, index and text of chunks.
+    chunks: Vec<(i64, String, i64, String)>,
 }
 
 /// An event to insert.
@@ -68,7 +68,7 @@ impl SqliteCommitNotices {
 impl<'w> SqliteWriteBatch<'w> {
     pub(crate) fn new(connection: &'w mut SqliteConnection, leases: &'w mut SqliteLeaseTable) -> Self {
         let (news, rows, grown) = (SqliteCommitNotices::default(), Vec::new(), BTreeMap::new());
-        Self { connection, begun: false, leases, news, rows, grown, pieces: Vec::new() }
+        Self { connection, begun: false, leases, news, rows, grown, chunks: Vec::new() }
     }
 
     /// Returns the connection, inside the transaction.
@@ -104,9 +104,9 @@ impl<'w> SqliteWriteBatch<'w> {
         self.grown.insert(no, SqliteSessionUpdate { last_seq, at, running, parked });
     }
 
-    /// Stages the next piece of a step's answer.
-    pub(crate) fn stage_piece(&mut self, no: i64, step: &str, index: i64, body: &str) {
-        self.pieces.push((no, step.to_owned(), index, body.to_owned()));
+    /// Stages the next chunk of a step's answer.
+    pub(crate) fn stage_chunk(&mut self, no: i64, step: &str, index: i64, body: &str) {
+        self.chunks.push((no, step.to_owned(), index, body.to_owned()));
     }
 
     /// Writes all staged rows. A request that reads session rows calls this method first.
@@ -129,13 +129,13 @@ impl<'w> SqliteWriteBatch<'w> {
             push_insert(&mut insert, rows);
             insert.build().execute(self.db().await?).await?;
         }
-        if !self.begun && last.is_empty() && self.grown.is_empty() && self.pieces.is_empty() {
+        if !self.begun && last.is_empty() && self.grown.is_empty() && self.chunks.is_empty() {
             return Ok(());
         }
         let mut query = QueryBuilder::new(if self.begun { "" } else { "BEGIN IMMEDIATE;" });
         push_insert(&mut query, last);
         push_update(&mut query, &std::mem::take(&mut self.grown))?;
-        push_pieces(&mut query, &std::mem::take(&mut self.pieces))?;
+        push_chunks(&mut query, &std::mem::take(&mut self.chunks))?;
         query.push(end);
         self.begun = true;
         query.build().execute(&mut *self.connection).await?;
@@ -203,18 +203,18 @@ fn push_update(
     Ok(())
 }
 
-fn push_pieces(
+fn push_chunks(
     query: &mut QueryBuilder<Sqlite>,
-    pieces: &[(i64, String, i64, String)],
+    chunks: &[(i64, String, i64, String)],
 ) -> Result<(), sqlx::Error> {
-    if pieces.is_empty() {
+    if chunks.is_empty() {
         return Ok(());
     }
     query.push(
         "INSERT INTO chunk (session_no, step, idx, body)
-         SELECT piece.value ->> 0, piece.value ->> 1, piece.value ->> 2, piece.value ->> 3 FROM json_each(",
+         SELECT chunk.value ->> 0, chunk.value ->> 1, chunk.value ->> 2, chunk.value ->> 3 FROM json_each(",
     );
-    query.push_bind(parameter(serde_json::to_string(pieces))?).push(") AS piece;");
+    query.push_bind(parameter(serde_json::to_string(chunks))?).push(") AS chunk;");
     Ok(())
 }
 
@@ -272,7 +272,7 @@ impl SqliteLeaseTable {
 
     /// Restores the earlier state, because the transaction failed.
     pub(crate) fn undo(&mut self) {
-        // The counts include pieces that were rolled back.
+        // The counts include chunks that were rolled back.
         self.steps.forget();
         // The newest change is undone first, so that an entry with several changes gets its oldest value back.
         for (id, before) in self.before.drain(..).rev() {

@@ -1,9 +1,9 @@
-//! Pieces of streaming answers.
+//! Chunks of streaming answers.
 //!
-//! The table is a log without an index: pieces of all sessions lie in the order of their arrival, so one commit
+//! The table is a log without an index: chunks of all sessions lie in the order of their arrival, so one commit
 //! writes a few full pages. [`SqliteChunkCounts`] has the facts that an index would have. A settled step gets a
-//! marker. The pieces of several settled steps are deleted together later, so a page is rewritten once, and not
-//! for each step with a piece there.
+//! marker. The chunks of several settled steps are deleted together later, so a page is rewritten once, and not
+//! for each step with a chunk there.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ const MAX_SETTLED_ROWS: i64 = 256;
 pub(crate) struct SqliteChunkCounts {
     /// `true` if the other fields are known. After a failed transaction the counts are read again.
     known: bool,
-    /// The number of pieces of each unsettled step, by session and step.
+    /// The number of chunks of each unsettled step, by session and step.
     live: BTreeMap<(i64, String), i64>,
     live_rows: i64,
     settled_rows: i64,
@@ -60,16 +60,16 @@ impl SqliteChunkCounts {
         Ok(steps)
     }
 
-    fn next_piece(&self, no: i64, step: &str) -> i64 {
+    fn next_index(&self, no: i64, step: &str) -> i64 {
         self.live.get(&(no, step.to_owned())).copied().unwrap_or(0)
     }
 
-    fn add_piece(&mut self, no: i64, step: &str) {
+    fn add_chunk(&mut self, no: i64, step: &str) {
         *self.live.entry((no, step.to_owned())).or_default() += 1;
         self.live_rows += 1;
     }
 
-    /// Settles a step; returns whether the step had pieces.
+    /// Settles a step; returns whether the step had chunks.
     fn settle(&mut self, no: i64, step: &str) -> bool {
         let Some(rows) = self.live.remove(&(no, step.to_owned())) else { return false };
         self.live_rows -= rows;
@@ -98,11 +98,11 @@ impl SqliteWriteOperation for SqliteChunkInsert {
         let AnswerChunk { step, index, body } = &self.chunk;
         let index = to_db(*index);
         know_steps(batch).await?;
-        if index != batch.leases.steps.next_piece(no, step) {
-            return Err(StoreError::Conflict(format!("piece {index} is not the next of step {step}")).into());
+        if index != batch.leases.steps.next_index(no, step) {
+            return Err(StoreError::Conflict(format!("chunk {index} is not the next of step {step}")).into());
         }
-        batch.stage_piece(no, step, index, body);
-        batch.leases.steps.add_piece(no, step);
+        batch.stage_chunk(no, step, index, body);
+        batch.leases.steps.add_chunk(no, step);
         Ok(())
     }
 
@@ -114,14 +114,14 @@ impl SqliteWriteOperation for SqliteChunkInsert {
 /// Reads the steps with chunks, unless known.
 async fn know_steps(batch: &mut SqliteWriteBatch<'_>) -> Result<(), sqlx::Error> {
     if !batch.leases.steps.known {
-        // Staged pieces must be in the table before the table is counted.
+        // Staged chunks must be in the table before the table is counted.
         batch.flush().await?;
         batch.leases.steps = SqliteChunkCounts::read(batch.db().await?).await?;
     }
     Ok(())
 }
 
-/// Drops the pieces of a settled step.
+/// Drops the chunks of a settled step.
 pub(super) async fn drop_step(
     batch: &mut SqliteWriteBatch<'_>,
     no: i64,
@@ -129,7 +129,7 @@ pub(super) async fn drop_step(
 ) -> Result<(), sqlx::Error> {
     know_steps(batch).await?;
     if batch.leases.steps.settle(no, step) {
-        batch.stage_piece(no, step, SETTLED, "");
+        batch.stage_chunk(no, step, SETTLED, "");
     }
     if batch.leases.steps.is_sweep_due() {
         sweep(batch).await?;
@@ -149,7 +149,7 @@ async fn sweep(batch: &mut SqliteWriteBatch<'_>) -> Result<(), sqlx::Error> {
     Ok(())
 }
 
-/// Deletes all pieces of a session.
+/// Deletes all chunks of a session.
 pub(super) async fn drop_session(batch: &mut SqliteWriteBatch<'_>, no: i64) -> Result<(), sqlx::Error> {
     sqlx::query!("DELETE FROM chunk WHERE session_no = ?", no).execute(batch.db().await?).await?;
     // Rows of settled steps are only counted over all sessions, so the session's share cannot be subtracted.
@@ -165,10 +165,10 @@ mod tests {
     fn settled_rows_are_swept_once_they_are_more_than_the_live_ones() {
         let mut steps = SqliteChunkCounts { known: true, ..SqliteChunkCounts::default() };
         for _ in 0..MAX_SETTLED_ROWS {
-            steps.add_piece(1, "a");
+            steps.add_chunk(1, "a");
         }
         for _ in 0..1_000 {
-            steps.add_piece(2, "b");
+            steps.add_chunk(2, "b");
         }
         assert!(steps.settle(1, "a") && !steps.settle(1, "a"));
         assert!(!steps.is_sweep_due(), "{steps:?}");

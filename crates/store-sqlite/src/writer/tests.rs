@@ -180,7 +180,7 @@ async fn requests_of_one_transaction_see_each_other() {
 }
 
 #[tokio::test]
-async fn pieces_of_one_transaction_follow_each_other() {
+async fn chunks_of_one_transaction_follow_each_other() {
     let mut setup = Setup::new().await;
     let lease = setup.begin("a").await;
     let put = |index: u64| {
@@ -199,7 +199,7 @@ async fn pieces_of_one_transaction_follow_each_other() {
         for outcome in outcomes {
             kept.push(outcome.await.unwrap().is_ok());
         }
-        assert_eq!(kept, [true, true, false, false, true], "no piece twice and none missing");
+        assert_eq!(kept, [true, true, false, false, true], "no chunk twice and none missing");
     }
     let stored: Vec<(i64, String)> = sqlx::query_as("SELECT idx, body FROM chunk ORDER BY id")
         .fetch_all(&mut setup.desk.db)

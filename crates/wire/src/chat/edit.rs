@@ -1,4 +1,4 @@
-//! OpenAI's Chat Completions.
+//! The codec of OpenAI's Chat Completions for the gateway's clients.
 
 use crate::ToolChoice;
 use bytes::Bytes;

@@ -1,5 +1,5 @@
-//! Content with changes in every request of the same conversation, and notices of ours in returned answers. Neither
-//! is part of a prefix's name.
+//! Content that changes with every request of one conversation, and the gateway's notices in answers that a client
+//! sends back. Neither is part of the hash that names a prefix.
 
 use memchr::memmem;
 

@@ -1,4 +1,4 @@
-//! The model's calls hidden from the client, in the form of a request.
+//! Tool calls that the client does not see, written back into the next request.
 
 use super::insertion::MessageListEntry;
 use super::{PartialToolCall, RequestEnvelope};

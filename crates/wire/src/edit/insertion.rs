@@ -1,4 +1,5 @@
-//! A list of messages with changes, with roles in the alternation of the client's list. Anthropic-compatible servers
+//! Insertion of the gateway's messages into a client's list, with roles that alternate as in that list.
+//! Anthropic-compatible servers
 //! and the chat templates of many models refuse two user messages in a row.
 
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Detection of repeated text in an answer continued on request: the end of the earlier text, or the whole text.
+//! Detection of text that a continued answer repeats: the end of the earlier text, or all of it.
 
 /// The number of characters from which a repetition is certain, whatever follows it.
 const SURE_CHARS: usize = 32;
@@ -72,7 +72,7 @@ impl OverlapFinder {
         let new = starts.unwrap_or_default().into_iter().find_map(|at| cut.behind(at)).unwrap_or(&held);
         let new = if said.ends_with(' ') { new.trim_start_matches(' ') } else { new };
         match new.chars().next() {
-            // A model that begins anew at a word leaves out the blank before it.
+            // A model that restarts at a word leaves out the blank before it.
             Some(first) if !gap.is_empty() && begins_word(first) => format!("{gap}{new}"),
             _ => new.to_owned(),
         }

@@ -1,4 +1,4 @@
-//! Removal of repeated text from an upstream in continuation of a beginning.
+//! Removal of text that an upstream repeats when it continues a begun answer.
 
 use super::overlap::OverlapFinder;
 

@@ -132,7 +132,7 @@ impl PartialMessagesBlock {
     }
 
     fn replace(&mut self, key: &str, piece: &str) {
-        // A replaced field begins anew, or the old text would be written over the new value.
+        // A replaced field starts empty, or the old text would be written over the new value.
         self.grown.retain(|(name, _)| name != key);
         if let Some(value) = raw_json::value(piece) {
             self.object.set(key, value);

@@ -24,7 +24,7 @@ const MIN_GROWN_TOKENS: u64 = 64;
 /// keeps less than half of the window.
 const MIN_KEPT_TOKENS: u64 = 1_000;
 
-/// The output, in tokens, below which an end for length was not set by an output limit: nobody sets one so low.
+/// The output, in tokens, below which an end for length was not set by an output limit: no client sets one so low.
 const FEW_OUTPUT_TOKENS: u64 = 256;
 
 /// The share of a window, in percent, above which a request more likely caused an empty answer than chance did.

@@ -200,7 +200,7 @@ fn quoted_title(text: &str) -> String {
     code(&fit(&exact(&one_line(text)), TITLE))
 }
 
-/// Shows a command that its title does not hold: whoever allows the command must see all of it.
+/// Shows a command that its title does not hold: a person who allows the command must see all of it.
 fn whole_command(command: &str) -> Vec<ToolCallContent> {
     let shown = exact_lines(command).join("\n");
     let is_title = shown == command && fit(&one_line(command), TITLE) == command;

@@ -239,7 +239,7 @@ impl SessionFollower {
         let answered = async move {
             let answer = tokio::select! {
                 answer = sent.block_task() => answer,
-                // Dropping the request tells the editor that nobody waits any more.
+                // Dropping the request tells the editor that the answer is not awaited any more.
                 () = withdrawn.cancelled() => return Ok(()),
             };
             let (allowed, reason) = decision(answer);
@@ -280,7 +280,7 @@ fn read_before(workspace: &Workspace, path: &str) -> PriorFileContent {
     let mut bytes = Vec::new();
     // One byte above the limit shows that the file is too large.
     match file.take(LARGEST_SHOWN + 1).read_to_end(&mut bytes) {
-        // A diff with replaced bytes would show a change that nobody makes.
+        // A diff with replaced bytes would show a change that is not made.
         Ok(length) if length as u64 <= LARGEST_SHOWN => {
             DecodedText::new(&bytes).strict().map_or(PriorFileContent::Unknown, PriorFileContent::Text)
         }

@@ -65,10 +65,7 @@ fn window(model: &ModelFacts) -> String {
         }
         (None, bound) => {
             let trained = bound.map(|bound| format!("; at most {}", grouped(bound))).unwrap_or_default();
-            format!(
-                "nobody says; {} is assumed{trained}; model.context_window declares it",
-                grouped(ASSUMED_WINDOW)
-            )
+            format!("not stated; {} is assumed{trained}; set model.context_window", grouped(ASSUMED_WINDOW))
         }
     }
 }

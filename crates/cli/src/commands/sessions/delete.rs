@@ -19,7 +19,8 @@ pub(super) async fn run(place: &CliEnvironment, sessions: &[String], yes: bool) 
     let asks = place.terminal.input && place.terminal.messages;
     if !yes && !asks {
         return Err(CommandError::usage(
-            "what is deleted is gone for good: without a terminal to ask at, add --yes",
+            "nothing was deleted: a deletion cannot be undone, and there is no terminal to ask at; confirm it with \
+             --yes",
         ));
     }
     let data = reading::usual(place).await?;
@@ -56,7 +57,7 @@ async fn sweep(data: &DataStores) -> Outcome<()> {
     if blobs > 0 {
         let (files, bytes) = (count(blobs, "file"), grouped(bytes));
         out::message(&format!(
-            "images and outputs that nobody names any more are removed: {files}, {bytes} bytes\n"
+            "images and outputs that no session names any more are removed: {files}, {bytes} bytes\n"
         ));
     }
     Ok(())

@@ -97,7 +97,7 @@ async fn what_is_said_while_sessions_are_carried_is_not_left_behind_in_silence()
     })
     .await;
     let said = String::from_utf8(done.stderr).unwrap();
-    let words = ["something was said", "migrate again into an empty folder (--data-dir DIR)"];
+    let words = ["got new messages during it", "migrate again into an empty folder (--data-dir DIR)"];
     assert!(!done.status.success() && words.iter().all(|words| said.contains(words)), "{said}");
 
     // Where an older copy of it is, it does not go, and one is told what to do.
@@ -105,9 +105,13 @@ async fn what_is_said_while_sessions_are_carried_is_not_left_behind_in_silence()
     let said = String::from_utf8(refused.stderr).unwrap();
     let older = exported(&into, session);
     let header: serde_json::Value = serde_json::from_str(older.lines().next().unwrap()).unwrap();
-    let there = format!("is another one there: {} events there, ", header["events"]);
-    let words =
-        [there.as_str(), "it went on in 127.0.0.1", "an empty folder (--data-dir DIR)", "sessions delete"];
+    let there = format!("already and differs: {} events there, ", header["events"]);
+    let words = [
+        there.as_str(),
+        "it was continued in 127.0.0.1",
+        "an empty folder (--data-dir DIR)",
+        "sessions delete",
+    ];
     assert!(!refused.status.success() && words.iter().all(|words| said.contains(words)), "{there}{said}");
     assert!(!older.contains("one more") && exported(&into, session) == older, "nothing of it was changed");
 
@@ -120,7 +124,7 @@ async fn what_is_said_while_sessions_are_carried_is_not_left_behind_in_silence()
     })
     .await;
     let said = String::from_utf8(done.stderr).unwrap();
-    assert!(!done.status.success() && said.contains("something was said"), "{said}");
+    assert!(!done.status.success() && said.contains("got new messages during it"), "{said}");
 
     // At rest it goes, whole, where nothing older of it is; or where that was deleted, as one was told.
     into.run(&["sessions", "delete", session, "--yes"]).exits(0);

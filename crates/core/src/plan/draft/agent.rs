@@ -121,7 +121,7 @@ impl SummaryDraft {
             return Err(SummaryRejection::Incomplete("it leaves everything as it is"));
         }
         if says_nothing && pruning.is_silent() {
-            return Err(SummaryRejection::Incomplete("it says nothing of what goes"));
+            return Err(SummaryRejection::Incomplete("it says nothing about the dropped messages"));
         }
         // A set usage marks the edit as a model's work, even if the server reported none.
         let usage = Some(self.usage.clone().unwrap_or_default());

@@ -22,11 +22,11 @@ const SHORT_CHARS: usize = 200;
 const SHORT_SHARE: usize = 200;
 
 /// The least length of a summary without headings, in characters as [`weighed_chars`] counts them.
-const LEAST_PLAIN_CHARS: usize = 80;
+const MIN_PLAIN_CHARS: usize = 80;
 
 /// The number of names in the replaced text from which on a summary must have one. Names are files, identifiers and
 /// measures.
-const LEAST_NAMES: usize = 3;
+const MIN_NAMES: usize = 3;
 
 /// The length from which on a summary must cover more than one part of a text, in characters.
 const LONG_CHARS: usize = 4_000;
@@ -201,11 +201,11 @@ fn check_content(text: &str, replaced: &SummaryCheckInput<'_>) -> Result<(), Sum
     }
     // Where the replaced text has few names, shared words are enough. The strong names of small talk are its dates and
     // years; a summary that names its people and places and covers all of it has its substance.
-    let has_substance = names.weakly_named_in(text) >= LEAST_NAMES
+    let has_substance = names.weakly_named_in(text) >= MIN_NAMES
         && is_related(text, replaced)
         && covers(text, replaced.material);
     if named == 0
-        && (names.strong.len() >= LEAST_NAMES && !has_substance
+        && (names.strong.len() >= MIN_NAMES && !has_substance
             || !names.strong.is_empty() && !is_related(text, replaced))
     {
         return Err(SummaryDefect::NoNames);
@@ -220,7 +220,7 @@ fn check_content(text: &str, replaced: &SummaryCheckInput<'_>) -> Result<(), Sum
 /// hardly any names is carried on by every text.
 pub(in crate::plan) fn carries(text: &str, earlier: &str) -> bool {
     let names = TextNames::of(earlier);
-    names.strong.len() < LEAST_NAMES || names.named_in(text) > 0
+    names.strong.len() < MIN_NAMES || names.named_in(text) > 0
 }
 
 /// The names in a text.
@@ -309,11 +309,11 @@ fn proper_names(text: &str) -> BTreeSet<String> {
 /// Returns whether a text without headings is a summary all the same: long enough, with names or words of the replaced
 /// text, and not of one part only.
 fn is_plain_summary(text: &str, material: &str, names: &TextNames, named: usize) -> bool {
-    let is_long = weighed_chars(text) >= LEAST_PLAIN_CHARS;
+    let is_long = weighed_chars(text) >= MIN_PLAIN_CHARS;
     // The more names the replaced text has, the more of them its summary must repeat.
     let is_named = match names.strong.len() {
-        0..LEAST_NAMES => named > 0 || names.weakly_named_in(text) > 0 || overlap(text, material) >= 0.6,
-        LEAST_NAMES..12 => named >= 1 && overlap(text, material) >= 0.3,
+        0..MIN_NAMES => named > 0 || names.weakly_named_in(text) > 0 || overlap(text, material) >= 0.6,
+        MIN_NAMES..12 => named >= 1 && overlap(text, material) >= 0.3,
         _ => named >= 2 && overlap(text, material) >= 0.3,
     };
     is_long && is_named && !is_mostly_code(text) && covers(text, material)

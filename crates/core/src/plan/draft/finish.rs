@@ -117,25 +117,25 @@ impl SummaryDraft {
 
     /// Returns the edit for the present view, if the messages of the draft are unchanged and none of them is protected
     /// now. Summaries that are not written yet have an extract in their place, which is [swapped](Self::swapped) later.
-    pub(in crate::plan) fn rebased(&self, scene: &PlanContext<'_>) -> Option<ViewEdit> {
-        let view = scene.history.view();
+    pub(in crate::plan) fn rebased(&self, context: &PlanContext<'_>) -> Option<ViewEdit> {
+        let view = context.history.view();
         if !self.is_about(view) {
             return None;
         }
         if !self.is_written() {
             // No step waits for a background summary (decision 0016): an extract takes its place until the text is
             // there.
-            return self.unwritten().rebased(scene);
+            return self.unwritten().rebased(context);
         }
         let is_extract = self.sections.iter().all(|section| section.work == SectionProgress::Extracted);
         let how = if is_extract { "the summary is on its way" } else { "written ahead" };
-        let gone = scene.units.iter().map(|unit| {
+        let gone = context.units.iter().map(|unit| {
             let mut ops = self.edit.ops.iter().filter(|op| !matches!(op, ViewOperation::Placeholder { .. }));
             ops.any(|op| op.range().overlaps(&unit.range))
         });
         let gone: Vec<bool> = gone.collect();
         let mut kept = gone.clone();
-        scene.protect(&mut kept);
+        context.protect(&mut kept);
         // A part that an undo has pinned since, or the newest typed message, must stay.
         if kept != gone {
             return None;
@@ -148,9 +148,9 @@ impl SummaryDraft {
                 .any(|op| matches!(op, ViewOperation::Placeholder { seq, .. } if *seq == from))
         });
         let cleared: Vec<usize> = cleared.map(|(at, _)| at).collect();
-        let floor = scene.after_choice(&gone, &cleared, 0);
-        let messages = scene.messages() - scene.messages_in(&gone) + self.sections.len() as u64;
-        let edit = scene.view_edit(
+        let floor = context.after_choice(&gone, &cleared, 0);
+        let messages = context.messages() - context.units.messages_in(&gone) + self.sections.len() as u64;
+        let edit = context.view_edit(
             self.edit.ops.clone(),
             EditKind::Compaction,
             &self.edit.strategy,
@@ -158,8 +158,8 @@ impl SummaryDraft {
             messages,
             format!("{}; {how}", self.edit.why),
         );
-        let edit = self.fitted(&edit, &floor, scene.history).ok()?;
-        scene.may_commit(&edit).then_some(edit)
+        let edit = self.fitted(&edit, &floor, context.history).ok()?;
+        context.may_commit(&edit).then_some(edit)
     }
 
     /// Returns the draft with extracts only, and without usage or refusals.
@@ -192,9 +192,9 @@ impl SummaryDraft {
 
     /// Returns the edit that replaces the extracts of `stand_in` by the summaries; `None` if the view has changed
     /// there, or if the summaries do not fit.
-    pub(in crate::plan) fn swapped(&self, stand_in: &EditId, scene: &PlanContext<'_>) -> Option<ViewEdit> {
+    pub(in crate::plan) fn swapped(&self, stand_in: &EditId, context: &PlanContext<'_>) -> Option<ViewEdit> {
         let is_extract = self.sections.iter().all(|section| section.work == SectionProgress::Extracted);
-        if !self.is_written() || is_extract || !self.is_stood_in_by(stand_in, scene.history.view()) {
+        if !self.is_written() || is_extract || !self.is_stood_in_by(stand_in, context.history.view()) {
             return None;
         }
         let mut draft = self.clone();
@@ -203,15 +203,15 @@ impl SummaryDraft {
             ops.push(self.edit.ops.get(section.op)?.clone());
             section.op = ops.len() - 1;
         }
-        let units = scene.units.iter();
+        let units = context.units.iter();
         let gone: Vec<bool> = units.map(|unit| ops.iter().any(|op| op.range() == unit.range)).collect();
-        let floor = scene.after_choice(&gone, &[], 0);
+        let floor = context.after_choice(&gone, &[], 0);
         let why = format!("; an extract stood in its place until now{}", self.edit.why);
         let name = &self.edit.strategy;
-        let edit = scene.view_edit(ops, EditKind::Compaction, name, &floor, scene.messages(), why);
+        let edit = context.view_edit(ops, EditKind::Compaction, name, &floor, context.messages(), why);
         let edit =
             // A summary may be longer than its extract, so the present size is no limit here.
-            draft.filled_below(edit, &floor, scene.history, scene.line.tokens.min(scene.budget.usable));
+            draft.filled_below(edit, &floor, context.history, context.line.tokens.min(context.budget.usable));
         edit.ok()
     }
 

@@ -9,14 +9,14 @@ const IN_PARTS: &str = "Parts of which no summary was made, their beginnings and
 /// The number of first parts without a usable answer after which the model is not asked for others.
 // Decision 0035: a model that answers in prose was asked 28 times for a compaction of 14 parts before there were
 // limits.
-const MOST_AT_FIRST: usize = 2;
+const MAX_AT_FIRST: usize = 2;
 
 /// The number of parts without a usable answer, among usable ones, after which the model is not asked for others.
-const MOST_IN_ALL: usize = 4;
+const MAX_IN_ALL: usize = 4;
 
 /// Returns whether the model seems unable to write these summaries, by the numbers of refused and usable answers.
 fn is_enough(refused: usize, usable: usize) -> bool {
-    refused >= MOST_IN_ALL || usable == 0 && refused >= MOST_AT_FIRST
+    refused >= MAX_IN_ALL || usable == 0 && refused >= MAX_AT_FIRST
 }
 
 impl SummaryDraft {

@@ -166,7 +166,7 @@ const DENIALS: &[(&[&str], &[&str])] = &[
 const STATES: &[&str] = &["was", "were", "found", "yet", "left", "i", "we"];
 
 /// The most words of a clause that forbids by a denial.
-const MOST_DENIED: usize = 12;
+const MAX_DENIED: usize = 12;
 
 /// First words of sentences whose later clauses may forbid by a mere `no`: `Use tabs, no spaces`.
 const IMPERATIVES: &[&str] = &[
@@ -281,7 +281,7 @@ fn is_denial(at: usize, clause: &str, sentence: &[&str]) -> bool {
     // In a later clause these words mostly answer or correct ("no, the other one"), unless the sentence is a command.
     let may_come_later = !matches!(*first, "no" | "non" | "mai" | "pas");
     DENIALS.iter().any(|(denials, answers)| denials.contains(first) && !answers.contains(then))
-        && words.len() <= MOST_DENIED
+        && words.len() <= MAX_DENIED
         && (at == 0 || may_come_later || sentence.first().is_some_and(|first| IMPERATIVES.contains(first)))
         && !words.iter().any(|word| STATES.contains(word))
 }

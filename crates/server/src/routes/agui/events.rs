@@ -113,7 +113,7 @@ impl UiProtocol for AgUiEventWriter {
             }
             UiStreamEvent::Meter(meter) => self.meter(meter),
             UiStreamEvent::Edit { kind, number, state } => {
-                // With the client's run in it, since the numbers begin anew with each answer.
+                // With the client's run in it, since the numbers restart with each answer.
                 let id = format!("{}.{kind}-{number}", self.run);
                 json!({ "type": "ACTIVITY_SNAPSHOT", "messageId": id, "activityType": format!("longhaul.{kind}"), "content": state })
             }

@@ -72,7 +72,7 @@ pub(super) async fn read_page(
     let mut window = LogWindow::new(store, id, at, end).reading_first(walk, count);
     let mut undone = UndoneEdits::default();
     loop {
-        // Folded anew after each read, since older events can change what the newer ones mean.
+        // Folded again after each read, since older events can change what the newer ones mean.
         let fragment = LogFragment::fold(window.events(), !window.can_grow(WindowDirection::Older));
         let oldest_edit = fragment.edits().first().map(|edit| edit.seq);
         if let Some(oldest) = oldest_edit.filter(|oldest| !undone.covers(*oldest)) {

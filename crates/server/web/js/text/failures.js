@@ -2,18 +2,18 @@
 
 /** By stable code: what happened, and what helps. */
 const FAILURES = {
-  interrupted: ['Longhaul was stopped while it worked, and the answer was interrupted.', 'Try again goes on from here.'],
-  'truncated-stream': ['The model server ended the answer early.', 'Its log says why: too little memory, a restart, a time limit of its own. Then try again.'],
-  network: ['The model server could not be reached, or the connection broke.', 'See that it runs at this address, then try again.'],
-  timeout: ['The model server did not answer in time.', 'See whether it is busy or still loading, then try again.'],
+  interrupted: ['Longhaul was stopped while it worked, and the answer was interrupted.', '“Try again” continues from here.'],
+  'truncated-stream': ['The model server ended the answer early.', 'Its log names the cause, such as too little memory, a restart or a time limit. Then try again.'],
+  network: ['The model server could not be reached, or the connection broke.', 'Check that it runs at this address, then try again.'],
+  timeout: ['The model server did not answer in time.', 'Check whether it is busy or still loading, then try again.'],
   auth: ['The model server did not accept the key.', 'Set the right key where Longhaul is started, and start it again.'],
-  'rate-limit-exceeded': ['The model server takes no more requests for now.', 'Wait a little, then try again.'],
+  'rate-limit-exceeded': ['The model server accepts no more requests for now.', 'Wait a little, then try again.'],
   'context-overflow': ['The request does not fit the window of the model.', 'Compact the session (/compact) or choose a model with a larger window.'],
-  'invalid-request': ['The model server refused the form of the request.', 'Another model may take it.'],
-  refused: ['The model, or a filter of its provider, would not answer this.', 'Say it in another way.'],
-  'third-party': ['The model server failed.', 'Its log says more. Then try again.'],
-  storage: ['The disk or the database failed.', 'See whether there is room on the disk.'],
-  'max-compactions': ['Compacting was tried as often as is useful.', 'Choose a model with a larger window, or begin a new session.'],
+  'invalid-request': ['The model server refused the form of the request.', 'Choose another model, or change the setting that the message names.'],
+  refused: ['The model, or a filter of its provider, would not answer this.', 'Rephrase your message, or choose another model.'],
+  'third-party': ['The model server failed.', 'Look for the cause in its log, then try again.'],
+  storage: ['The disk or the database failed.', 'Check the free room on the disk, then try again.'],
+  'max-compactions': ['The answer is longer than the window, although room was made several times.', 'Choose a model with a larger window, or begin a new session.'],
 };
 
 const KEPT = 'Everything up to here is kept.';

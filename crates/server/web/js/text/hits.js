@@ -25,7 +25,7 @@ const GAPS = {
   'too-many-sessions': 'the oldest sessions were not searched',
   'too-many-events': 'older messages were not searched',
   'too-much-content': 'some long outputs and files were not searched to their end',
-  damage: 'what is damaged was not searched',
+  damage: 'damaged messages were not searched',
 };
 
 /** What a search left out, in a sentence; empty if it left out nothing. */

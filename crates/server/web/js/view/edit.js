@@ -233,6 +233,6 @@ export class NoticeView {
 
   /** A failure that is not the end of it is one quiet line. */
   settled({ text, detail, code }, since) {
-    return h('details.wide.settled', {}, h('summary', {}, since === 'answered' ? 'A try failed here; the agent has answered since' : 'A try failed here; so did a later one'), h('p', { title: code ? `Code: ${code}` : null }, text), detail ? h('p', {}, coded(detail)) : null);
+    return h('details.wide.settled', {}, h('summary', {}, since === 'answered' ? 'An attempt failed here; the agent has answered since' : 'An attempt failed here; so did a later one'), h('p', { title: code ? `Code: ${code}` : null }, text), detail ? h('p', {}, coded(detail)) : null);
   }
 }

@@ -81,7 +81,7 @@ pub(super) fn results(answered: &[AnsweredToolCall]) -> Vec<String> {
 
 /// Returns an answer without the calls of a tool.
 pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
-    // Parsed and written anew: the answer has to change in its middle, and it comes whole.
+    // Parsed and written again, because a whole answer has to change in its middle.
     let mut answer: Value = serde_json::from_slice(answer).ok()?;
     let message = answer.get_mut("choices")?.get_mut(0)?.get_mut("message")?.as_object_mut()?;
     let calls = message.get_mut("tool_calls")?.as_array_mut()?;

@@ -146,7 +146,7 @@ pub(super) fn piece(item: &str, index: usize) -> Result<ItemSegment, ParseError>
     })
 }
 
-/// Returns a user message as a segment. Summaries and reminders have the user's role too, but nobody typed them.
+/// Returns a user message as a segment. Summaries and reminders have the user's role too, but no person typed them.
 fn said_by_user(parts: Vec<Part>) -> ItemSegment {
     // A client sends the gateway's summaries back like any message of the user.
     let is_ours = parts.first().and_then(Part::as_text).is_some_and(|text| text.starts_with(MARK));

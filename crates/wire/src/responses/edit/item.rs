@@ -10,7 +10,7 @@ use super::namespaces::flat_name;
 use crate::edit::{ItemSegment, ParseError, ephemeral, media};
 use crate::raw_json::{elements, field, fields, quote, string, text_field};
 
-/// The beginnings of texts that clients send with the user's role although nobody typed them (Codex, seen
+/// The beginnings of texts that clients send with the user's role although no person typed them (Codex, seen
 /// 2026-05).
 const NOTES: [&str; 4] =
     ["<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<turn_aborted>"];

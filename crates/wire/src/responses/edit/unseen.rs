@@ -23,7 +23,7 @@ impl HiddenCallMatcher {
 
     /// Begins another stream.
     pub(super) fn next_stream(&mut self) {
-        // Indices begin anew in each stream; the hidden tools stay.
+        // Indices restart in each stream; the hidden tools stay.
         *self = Self { tools: std::mem::take(&mut self.tools), ..Self::default() };
     }
 

@@ -180,10 +180,10 @@ const WORDS: [&[&str]; 9] = [
 ];
 
 /// The most words of a heading.
-const MOST_WORDS: usize = 6;
+const MAX_WORDS: usize = 6;
 
 /// The most bytes of a heading. In bytes, because a heading in a script without blanks is one word of few characters.
-const MOST_BYTES: usize = 48;
+const MAX_BYTES: usize = 48;
 
 /// A text divided into headings and the rest.
 pub(super) struct HeadingOutline {
@@ -253,7 +253,7 @@ fn label(line: &str) -> Option<(&str, &str)> {
 }
 
 fn is_short(title: &str) -> bool {
-    !title.is_empty() && title.split_whitespace().count() <= MOST_WORDS && title.len() <= MOST_BYTES
+    !title.is_empty() && title.split_whitespace().count() <= MAX_WORDS && title.len() <= MAX_BYTES
 }
 
 /// Returns a title without marks, numbers and brackets around.
