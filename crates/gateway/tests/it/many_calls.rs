@@ -140,7 +140,8 @@ async fn arguments_of_one_call_are_given_up_beyond_8_mib() {
     ] {
         for (bytes, is_allowed) in [(MAX_ARGUMENT_BYTES, true), (MAX_ARGUMENT_BYTES + 1, false)] {
             let server =
-                Server::start(move |_, _| Does::Events(long_call(speaks, bytes), Duration::ZERO)).await;
+                Server::start(move |_, _| UpstreamAnswer::Events(long_call(speaks, bytes), Duration::ZERO))
+                    .await;
             for stream in [true, false] {
                 let case = format!("{asks:?} of {speaks:?}, streamed: {stream}, {bytes} bytes");
                 let reply = gateway(config(&server, speaks)).answer(call(asks, &[user("go")], stream)).await;

@@ -347,7 +347,8 @@ async fn requests_without_a_conversation_pass_as_they_are() {
 async fn a_page_of_a_proxy_becomes_an_error_of_the_dialect() {
     for status in [200_u16, 407, 502] {
         let page = "<html><head><title>Sign in to the network</title></head></html>";
-        let server = Server::start(move |_, _| Does::Text(status, "text/html", page.to_owned())).await;
+        let server =
+            Server::start(move |_, _| UpstreamAnswer::Text(status, "text/html", page.to_owned())).await;
         let gateway = server.gateway(8_000);
         for passed in [RelayEndpoint::Embeddings, RelayEndpoint::Completions] {
             let reply = gateway.relay_request(passed, chat(r#"{"model":"m","input":"a"}"#)).await;

@@ -273,7 +273,7 @@ async fn a_page_for_people_becomes_an_error_of_the_dialect() {
         }
     }
     // A proxy that wants a login is not the client's own.
-    let server = Server::start(move |_, _| Does::Text(407, "text/html", page.to_owned())).await;
+    let server = Server::start(move |_, _| UpstreamAnswer::Text(407, "text/html", page.to_owned())).await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
     assert_eq!(reply.status, StatusCode::BAD_GATEWAY);
     let message = error(&body(reply).await)["message"].as_str().unwrap().to_owned();
