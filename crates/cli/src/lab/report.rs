@@ -159,11 +159,6 @@ impl ReplayReport {
     pub(crate) fn goals(&self) -> &[GoalResult] {
         &self.goals
     }
-
-    /// Returns the medians for each group and over all.
-    pub(crate) fn summaries(&self) -> &[PolicySummary] {
-        &self.summaries
-    }
 }
 
 impl ReportHeader {

@@ -1,3 +1,4 @@
+use super::message::file_tokens;
 use super::*;
 use crate::message::{
     BlobRef, MediaPart, Message, OpaquePart, Part, RawJson, ReasoningPart, Role, ToolCall, ToolResult,

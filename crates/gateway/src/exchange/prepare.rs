@@ -327,7 +327,8 @@ impl RequestFitter {
         };
         let mut done = done.or(cleared);
         if is_routine {
-            self.start_summary(state, fixed, &now, (done.is_some(), collected.is_some())).await?;
+            // Boxed, because it is large and most requests start no summary.
+            Box::pin(self.start_summary(state, fixed, &now, (done.is_some(), collected.is_some()))).await?;
         }
         if done.is_none() && was_pending && !state.log.is_pending() {
             done = collected.map(|why| (EditKind::Compaction, why));

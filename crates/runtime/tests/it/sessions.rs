@@ -14,7 +14,6 @@ use longhaul_providers::scripted::{
     ModelScript, ScriptedAnswer, ScriptedFault, ScriptedProvider, ScriptedSummaries,
 };
 use longhaul_providers::{FeatureSupport, ModelRequest, ProviderError};
-use longhaul_store::SharedStore;
 use longhaul_testkit::TestSession;
 use serde_json::json;
 

@@ -82,11 +82,11 @@ impl Quantity {
 
 /// Returns the offset at which the last clause of a text begins, in bytes.
 fn clause_start(text: &str) -> usize {
-    let ends = text.char_indices().filter(|(at, c)| {
+    let mut ends = text.char_indices().filter(|(at, c)| {
         // A full stop inside a number or a path ends no sentence.
         matches!(c, ';' | '\n') || *c == '.' && text[at + 1..].starts_with(' ')
     });
-    ends.last().map_or(0, |(at, _)| at + 1)
+    ends.next_back().map_or(0, |(at, _)| at + 1)
 }
 
 /// Returns the numbers of a text that count bytes or pixels.
