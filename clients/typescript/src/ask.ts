@@ -6,7 +6,7 @@ import { Spoken } from "./spoken.js";
 import type { Content, MessageMetadata, SendMessage, Sent } from "./types.js";
 
 export interface AskOptions extends CallOptions {
-  /** Kept and shown with the message, never shown to the model. */
+  /** Data that is stored and returned with the message and never shown to the model. */
   metadata?: MessageMetadata;
   /** Told of every event meanwhile, for example of `tool:approval-request`. */
   onEvent?: (event: LonghaulEvent) => void;

@@ -47,7 +47,7 @@ export interface LonghaulOptions {
 export interface PageOptions extends CallOptions {
   after?: number;
   before?: number;
-  /** 100 unless it is said, at most 500. */
+  /** The most messages of the page: 100 by default, at most 500. */
   limit?: number;
 }
 
@@ -117,7 +117,7 @@ export class Longhaul {
     return this.#transport.json({ ...get(sessionId, "messages"), query: { after, before, limit }, signal });
   }
 
-  /** Stops what goes on. */
+  /** Cancel the current run. */
   cancel(sessionId: string, options: { clearQueue?: boolean } & WorkOptions = {}): Promise<Cancelled> {
     const { clearQueue } = options;
     return this.#transport.json(post(sessionId, ["cancel"], options, { clearQueue }));
@@ -128,12 +128,12 @@ export class Longhaul {
     return this.#transport.json(post(sessionId, ["resume"], options));
   }
 
-  /** Asks the model's server again at once, while the session has the status `waiting_for_server`. */
+  /** Retry the model's server at once, while the session has the status `waiting_for_server`. */
   retry(sessionId: string, options: WorkOptions = {}): Promise<Retried> {
     return this.#transport.json(post(sessionId, ["retry"], options));
   }
 
-  /** What fills the window. */
+  /** Get the use of the context window. */
   context(sessionId: string, { signal }: CallOptions = {}): Promise<ContextReport> {
     return this.#transport.json({ ...get(sessionId, "context"), signal });
   }
@@ -149,13 +149,13 @@ export class Longhaul {
     return this.#transport.json(post(sessionId, ["compact"], options, { strategy, instructions, dryRun }));
   }
 
-  /** Compactions and prunes. */
+  /** List compactions and prunings. */
   async compactions(sessionId: string, { signal }: CallOptions = {}): Promise<Compaction[]> {
     const call = { ...get(sessionId, "compactions"), signal };
     return (await this.#transport.json<{ compactions: Compaction[] }>(call)).compactions;
   }
 
-  /** The model sees the original again. */
+  /** Undo a compaction. */
   undo(sessionId: string, compactionId: string, options: WorkOptions = {}): Promise<Undone> {
     return this.#transport.json(post(sessionId, ["compactions", compactionId, "undo"], options));
   }
@@ -171,24 +171,24 @@ export class Longhaul {
     return (await this.#transport.json<{ orders: StandingOrder[] }>(call)).orders;
   }
 
-  /** Pins a standing order: the model is shown it whole from its next step on. */
+  /** Pin a standing order, which the model sees whole from its next step on. */
   pinOrder(sessionId: string, order: PinOrder, options: WorkOptions = {}): Promise<OrderPinned> {
     return this.#transport.json(post(sessionId, ["orders"], options, order));
   }
 
-  /** Gives a standing order another text. */
+  /** Edit a standing order. */
   editOrder(sessionId: string, orderId: string, text: string, { signal }: CallOptions = {}): Promise<OrderChanged> {
     const path = ["api", "sessions", sessionId, "orders", orderId];
     return this.#transport.json({ method: "PATCH", path, json: { text }, signal });
   }
 
-  /** Removes a standing order; the log keeps it. */
+  /** Remove a standing order; the log keeps it. */
   removeOrder(sessionId: string, orderId: string, { signal }: CallOptions = {}): Promise<OrderChanged> {
     const path = ["api", "sessions", sessionId, "orders", orderId];
     return this.#transport.json({ method: "DELETE", path, signal });
   }
 
-  /** The exact original, or what matches. */
+  /** Recall an exact original, or search a session. */
   recall(sessionId: string, wanted: RecallRequest, { signal }: CallOptions = {}): Promise<Recalled> {
     return this.#transport.json({ ...get(sessionId, "recall"), query: { ...wanted }, signal });
   }

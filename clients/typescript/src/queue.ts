@@ -11,7 +11,7 @@ export interface EditQueued extends InSession {
   metadata?: MessageMetadata;
 }
 
-/** The messages that wait while a session is busy. */
+/** List the queued messages while a session is busy. */
 export class Waiting {
   constructor(private readonly transport: Transport) {}
 

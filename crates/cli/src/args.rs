@@ -21,13 +21,13 @@ Try it without a model:
 #[derive(Debug, Parser)]
 #[command(name = "longhaul", version, after_help = AFTER, max_term_width = 100)]
 pub(crate) struct CliArgs {
-    /// What holds for every command.
+    /// The options of every command.
     #[command(flatten)]
     pub(crate) globals: GlobalArgs,
-    /// What holds without a command.
+    /// The options without a command.
     #[command(flatten, next_help_heading = "Without a command")]
     pub(crate) bare: ServeArgs,
-    /// The command; without one it serves, and opens the page.
+    /// The command. Without one, the server starts and the page opens.
     #[command(subcommand)]
     pub(crate) command: Option<CliCommand>,
 }
@@ -39,25 +39,25 @@ impl CliArgs {
     }
 }
 
-/// What holds for every command.
+/// The options of every command.
 #[derive(Clone, Debug, Default, Group)]
 pub(crate) struct GlobalArgs {
     /// The agent file [default: ./longhaul.yml, then the one in your configuration folder]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Everywhere")]
     pub(crate) config: Option<PathBuf>,
-    /// Where sessions are kept [default: your data folder]
+    /// The folder of the sessions [default: your data folder]
     #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// The folder the agent works in [default: here]
+    /// The folder in which the agent works [default: the current folder]
     #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
     pub(crate) workspace: Option<PathBuf>,
-    /// Who serves the model: openai-compatible, openai, anthropic, gemini, ollama, or scripted (an echo for trials)
+    /// The model's provider: openai-compatible, openai, anthropic, gemini, ollama, or scripted (an echo for trials)
     #[arg(long, global = true, value_name = "NAME", help_heading = "Everywhere")]
     pub(crate) provider: Option<String>,
-    /// The model, as its server calls it
+    /// The model's name on its server
     #[arg(long, global = true, value_name = "NAME", help_heading = "Everywhere")]
     pub(crate) model: Option<String>,
-    /// Where the server is, up to and with /v1
+    /// The base URL of the model's server, including /v1
     #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
     pub(crate) base_url: Option<String>,
 }
@@ -75,62 +75,62 @@ fn strategies() -> PossibleValuesParser {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
-    /// Talk with the agent; type while it works, Ctrl-C cancels
+    /// Chat with the agent; you can type while it works, Ctrl-C cancels
     Chat(ChatArgs),
-    /// Give the agent one task and print its answer
+    /// Give the agent one task and print the answer
     Run(RunArgs),
-    /// See a conversation outgrow its window, without a model, in a minute
+    /// Watch a conversation outgrow its window, in a minute and without a model
     Demo(DemoArgs),
     /// List, show, export, import, fork and delete sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),
     /// Show what fills a session's context window
     Context(ContextArgs),
-    /// Compact a session now, or see what that would do
+    /// Compact a session now, or preview it
     Compact(CompactArgs),
-    /// List a session's compactions: when, why, what each left, what it cost, and whether it can be undone
+    /// List a session's compactions: time, reason, cost, what each kept, and whether it can be undone
     Compactions(CompactionsArgs),
-    /// Undo a compaction or a prune: the newest, or the one named
+    /// Undo a compaction or pruning: the newest, or the named one
     Undo(UndoArgs),
-    /// List a session's standing orders: what the model is always shown
+    /// List a session's standing orders, which the model always sees
     Orders(OrdersArgs),
-    /// Get back anything a session ever contained, by words or by handle
+    /// Find and print any content of a session's history, by words or by handle
     Recall(RecallArgs),
     /// Count the tokens of a file
     Tokens(TokensArgs),
-    /// List the models: windows, abilities, prices, and who says so
+    /// List the models with windows, abilities, prices and the source of each figure
     Models(ModelsArgs),
-    /// Serve sessions over HTTP until it is told to end; prints its address when it is ready
+    /// Serve sessions over HTTP; prints the address when ready
     Serve(ServeArgs),
-    /// Be the agent of an editor, over standard input and output (Agent Client Protocol)
+    /// Serve an editor as its agent over standard input and output (Agent Client Protocol)
     Acp(AcpArgs),
-    /// Offer what the sessions hold to any MCP client, over standard input and output: recall, search, status, compact
+    /// Serve the sessions to an MCP client over standard input and output: recall, search, status, compact
     Mcp,
-    /// Replay recorded sessions under context policies: what each costs and keeps
+    /// Replay recorded sessions to compare the cost and retention of context policies
     #[command(subcommand)]
     Lab(LabCommand),
-    /// Point a client at the gateway: print what it needs, write it down, or start it so
+    /// Point a client at the gateway: print the client's settings, write them, or start the client with them
     Wrap(WrapArgs),
-    /// Carry all sessions from the data folder into a PostgreSQL, or back
+    /// Move all sessions from the data folder into a PostgreSQL database, or back
     Migrate(MigrateArgs),
-    /// Copy all sessions into an empty folder, also while a server has them
+    /// Copy all sessions into an empty folder, also while a server uses them
     Backup(BackupArgs),
-    /// Put the sessions of a backup where no others are
+    /// Restore the sessions of a backup into an empty data folder or database
     Restore(RestoreArgs),
-    /// See what is here: servers, keys, folders, sandbox
+    /// Check the setup: servers, keys, folders, sandbox
     Doctor,
 }
 
 /// `migrate`.
 #[derive(Debug, Group)]
 pub(crate) struct MigrateArgs {
-    /// The PostgreSQL that the data folder's sessions are carried to
+    /// The PostgreSQL database that receives the data folder's sessions
     #[arg(long, value_name = "URL", conflicts_with = "from")]
     pub(crate) to: Option<String>,
-    /// The PostgreSQL whose sessions are carried into the data folder
+    /// The PostgreSQL database whose sessions move into the data folder
     #[arg(long, value_name = "URL")]
     pub(crate) from: Option<String>,
-    /// Where the images and long outputs of that database are: s3://BUCKET/PREFIX or a path [default: the data folder]
+    /// The place of the images and long outputs of that database: s3://BUCKET/PREFIX or a path [default: the data folder]
     #[arg(long, value_name = "URL")]
     pub(crate) blobs: Option<String>,
 }
@@ -141,10 +141,10 @@ pub(crate) struct RestoreArgs {
     /// The folder of the backup
     #[arg(value_name = "FOLDER")]
     pub(crate) folder: PathBuf,
-    /// The PostgreSQL that the sessions are put into [default: the data folder]
+    /// The PostgreSQL database that receives the sessions [default: the data folder]
     #[arg(long, value_name = "URL")]
     pub(crate) db: Option<String>,
-    /// With --db: where its images and long outputs go, s3://BUCKET/PREFIX or a path [default: the data folder]
+    /// With --db: the place for images and long outputs, s3://BUCKET/PREFIX or a path [default: the data folder]
     #[arg(long, value_name = "URL", requires = "db")]
     pub(crate) blobs: Option<String>,
 }
@@ -155,10 +155,10 @@ pub(crate) struct BackupArgs {
     /// The folder of the backup
     #[arg(value_name = "FOLDER")]
     pub(crate) folder: PathBuf,
-    /// The PostgreSQL with the sessions [default: the data folder]
+    /// The PostgreSQL database with the sessions [default: the data folder]
     #[arg(long, value_name = "URL")]
     pub(crate) db: Option<String>,
-    /// With --db: where its images and long outputs are, s3://BUCKET/PREFIX or a path
+    /// With --db: the place of images and long outputs, s3://BUCKET/PREFIX or a path
     #[arg(long, value_name = "URL", requires = "db")]
     pub(crate) blobs: Option<String>,
 }
@@ -170,22 +170,22 @@ pub(crate) struct WrapArgs {
     /// that are built with their makers' libraries
     #[arg(value_name = "CLIENT")]
     pub(crate) client: String,
-    /// Where the gateway is [default: the server that runs here, else where it would]
+    /// The gateway's URL [default: the running server's, else its default address]
     #[arg(long, value_name = "URL")]
     pub(crate) at: Option<String>,
-    /// Write it into the client's own files: asks first, and keeps a copy of what was there
+    /// Write the settings into the client's own files; asks first and keeps a copy of the old files
     #[arg(long, conflicts_with_all = ["undo", "run"])]
     pub(crate) write: bool,
-    /// Put back what was there before --write
+    /// Restore the client's files as they were before --write
     #[arg(long, conflicts_with = "run")]
     pub(crate) undo: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short = 'y', long)]
     pub(crate) yes: bool,
-    /// Start the client, only this once so; what follows `--` is for the client
+    /// Start the client with these settings once; arguments after `--` go to the client
     #[arg(long)]
     pub(crate) run: bool,
-    /// For the client
+    /// The arguments of the client
     #[arg(last = true, requires = "run", value_name = "ARGS")]
     pub(crate) args: Vec<String>,
 }
@@ -206,16 +206,16 @@ pub(crate) struct ScoreArgs {
     /// Recorded sessions that `sessions import` reads: what survived, the cost and the waiting of each policy
     #[arg(required_unless_present = "receipts", conflicts_with = "receipts", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// The folder with the public data; every public measure is made, which takes minutes
+    /// The folder with the public data; runs every public measure, which takes minutes
     #[arg(long, value_name = "DIR")]
     pub(crate) receipts: Option<PathBuf>,
-    /// For sessions: the window, in tokens or as a share of each session's peak
+    /// The window for sessions, in tokens or as a share of each session's peak
     #[arg(long, value_name = "TOKENS|N%", default_value = "50%")]
     pub(crate) window: String,
-    /// As JSON
+    /// Print JSON
     #[arg(long, conflicts_with = "html")]
     pub(crate) json: bool,
-    /// As one page, into this file; `-` is standard output
+    /// Write an HTML page to this file; `-` is standard output
     #[arg(long, value_name = "OUT")]
     pub(crate) html: Option<PathBuf>,
 }
@@ -223,7 +223,7 @@ pub(crate) struct ScoreArgs {
 /// `lab replay`.
 #[derive(Debug, Group)]
 pub(crate) struct ReplayArgs {
-    /// Files that `sessions import` reads; every session in them
+    /// Files that `sessions import` reads; all their sessions are replayed
     #[arg(required_unless_present = "synthetic", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// The policies [default: all]
@@ -232,19 +232,19 @@ pub(crate) struct ReplayArgs {
     /// The windows: in tokens, or as a share of each session's peak
     #[arg(long, value_name = "TOKENS|N%,…", value_delimiter = ',', default_value = "25%,50%,75%")]
     pub(crate) window: Vec<String>,
-    /// The price tables, the leading one first; `all` takes all
+    /// The price tables, the main one first; `all` uses all
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "anthropic-sonnet")]
     pub(crate) prices: Vec<String>,
-    /// Leave out sessions whose peak is smaller
+    /// Leave out sessions with a smaller peak
     #[arg(long, value_name = "TOKENS", default_value_t = 8_000)]
     pub(crate) min_tokens: u64,
-    /// Also long sessions made by a program, labelled so
+    /// Add long generated sessions, which are labelled
     #[arg(long)]
     pub(crate) synthetic: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long, conflicts_with = "html")]
     pub(crate) json: bool,
-    /// As one page, into this file; `-` is standard output
+    /// Write an HTML page to this file; `-` is standard output
     #[arg(long, value_name = "OUT")]
     pub(crate) html: Option<PathBuf>,
 }
@@ -264,19 +264,19 @@ fn host_and_port(text: &str) -> Result<String, String> {
 /// `serve`.
 #[derive(Debug, Default, PartialEq, Eq, Group)]
 pub(crate) struct ServeArgs {
-    /// Where to listen [default: 127.0.0.1:4400, or what the agent file says]; port 0 takes a free one
+    /// The address to listen on [default: the agent file's, or 127.0.0.1:4400]; port 0 picks a free port
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) addr: Option<SocketAddr>,
-    /// The file with the token that clients must bring [default: `token` in the data folder, made if missing]
+    /// The file with the token that clients must send [default: `token` in the data folder, created if missing]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Keep the sessions in this PostgreSQL, which any number of nodes may share [default: in the data folder]
+    /// Keep the sessions in this PostgreSQL database, which several nodes may share [default: the data folder]
     #[arg(long, value_name = "URL")]
     pub(crate) db: Option<String>,
-    /// With --db: where other nodes reach this one [default: where it listens]
+    /// With --db: the address at which other nodes reach this one [default: the listening address]
     #[arg(long, value_name = "HOST:PORT", requires = "db", value_parser = host_and_port)]
     pub(crate) advertise: Option<String>,
-    /// With --db: images and long outputs in a folder or bucket that all nodes share, s3://BUCKET/PREFIX or a path
+    /// With --db: a folder or bucket for images and long outputs that all nodes share, s3://BUCKET/PREFIX or a path
     #[arg(long, value_name = "URL", requires = "db")]
     pub(crate) blobs: Option<String>,
     /// Let tools run without asking
@@ -301,13 +301,13 @@ pub(crate) struct ChatArgs {
     /// Continue the last session
     #[arg(short = 'c', long = "continue", conflicts_with = "session")]
     pub(crate) last: bool,
-    /// Continue this session: its id, the start of it, or `last`
+    /// Continue a session: its id, the start of the id, or `last`
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// Let tools run without asking
     #[arg(long)]
     pub(crate) yes: bool,
-    /// At a terminal: a line at a time, nothing redrawn but the line that is typed
+    /// In a terminal: print line by line and redraw only the input line
     #[arg(long)]
     pub(crate) plain: bool,
 }
@@ -315,15 +315,15 @@ pub(crate) struct ChatArgs {
 /// `run`.
 #[derive(Debug, Group)]
 pub(crate) struct RunArgs {
-    /// The task; what is piped in stands behind it. `-` or nothing reads the task from standard input
+    /// The task; piped input is appended. `-` or no task reads it from standard input
     pub(crate) prompt: Option<String>,
-    /// Print every event, one JSON object a line
+    /// Print every event as one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Continue this session: its id, the start of it, or `last`
+    /// Continue a session: its id, the start of the id, or `last`
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Let tools run without asking; otherwise those that would ask are denied
+    /// Let tools run without asking; otherwise tools that would ask are denied
     #[arg(long)]
     pub(crate) yes: bool,
 }
@@ -331,12 +331,12 @@ pub(crate) struct RunArgs {
 /// `demo`.
 #[derive(Debug, Group)]
 pub(crate) struct DemoArgs {
-    /// The folder whose files are read [default: here; where there is too little to read, files of its own]
+    /// The folder whose files are read [default: the current folder, or built-in files if it has too few]
     pub(crate) folder: Option<PathBuf>,
     /// The model's context window in tokens
     #[arg(long, value_name = "TOKENS")]
     pub(crate) window: Option<u64>,
-    /// Without pauses
+    /// Run without pauses
     #[arg(long)]
     pub(crate) fast: bool,
 }
@@ -344,56 +344,56 @@ pub(crate) struct DemoArgs {
 /// `sessions`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// The sessions, the newest first
+    /// List the sessions, the newest first
     List {
-        /// One JSON array
+        /// Print one JSON array
         #[arg(long)]
         json: bool,
-        /// At most so many
+        /// The maximum number of sessions
         #[arg(short = 'n', long, default_value_t = 50, value_name = "COUNT", value_parser = at_least_one())]
         limit: usize,
     },
-    /// A session's conversation, everything that was said
+    /// Show a session's whole conversation
     Show {
-        /// Its id, the start of it, or `last`
+        /// The session's id, the start of the id, or `last`
         session: String,
     },
-    /// A session as a file that `import` reads (.jsonl), or for people (.md)
+    /// Export a session as a file that `import` reads (.jsonl), or as Markdown (.md)
     Export {
-        /// Its id, the start of it, or `last`
+        /// The session's id, the start of the id, or `last`
         session: String,
         /// The file; `-` or nothing is standard output. An existing file is not overwritten.
         file: Option<PathBuf>,
-        /// As Markdown, whatever the file is called
+        /// Write Markdown, whatever the file name
         #[arg(long)]
         markdown: bool,
         /// Overwrite an existing file
         #[arg(long)]
         force: bool,
     },
-    /// Conversations recorded elsewhere: own exports, sessions of pi and Claude Code, Chat Completions
+    /// Import recorded conversations: own exports, sessions of pi and Claude Code, Chat Completions
     /// messages and request logs, SWE-agent trajectories, Inspect logs, TapeAgents tapes, tau-bench runs
     Import {
         /// The files; `-` is standard input
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
-    /// A new session that shares the log up to a position
+    /// Create a new session that shares the log up to a position
     Fork {
-        /// Its id, the start of it, or `last`
+        /// The session's id, the start of the id, or `last`
         session: String,
-        /// The last position that is shared [default: the newest]
+        /// The last shared position [default: the newest]
         seq: Option<u64>,
-        /// The same
+        /// The last shared position
         #[arg(long, value_name = "SEQ", conflicts_with = "seq")]
         at: Option<u64>,
     },
     /// Delete a session for good
     Delete {
-        /// Ids, starts of them, or `last`
+        /// Ids, starts of ids, or `last`
         #[arg(required = true)]
         sessions: Vec<String>,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(short = 'y', long)]
         yes: bool,
     },
@@ -402,10 +402,10 @@ pub(crate) enum SessionsCommand {
 /// `context`.
 #[derive(Debug, Group)]
 pub(crate) struct ContextArgs {
-    /// Its id, the start of it, or `last`
+    /// The session's id, the start of the id, or `last`
     #[arg(default_value = "last")]
     pub(crate) session: String,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -413,15 +413,15 @@ pub(crate) struct ContextArgs {
 /// `compact`.
 #[derive(Debug, Group)]
 pub(crate) struct CompactArgs {
-    /// Its id, the start of it, or `last`
+    /// The session's id, the start of the id, or `last`
     pub(crate) session: String,
-    /// Say what would happen; change nothing, call nobody
+    /// Preview the compaction without a change or a model call
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// By this strategy, only now [default: the configured one]; another than that acts with its default options
+    /// The strategy for this compaction [default: the configured one]; another one uses its default options
     #[arg(long, value_name = "NAME", value_parser = strategies())]
     pub(crate) strategy: Option<String>,
-    /// What the summary should mind
+    /// Instructions for the summary
     #[arg(long, value_name = "TEXT")]
     pub(crate) instructions: Option<String>,
 }
@@ -429,7 +429,7 @@ pub(crate) struct CompactArgs {
 /// `compactions`.
 #[derive(Debug, Group)]
 pub(crate) struct CompactionsArgs {
-    /// Its id, the start of it, or `last`
+    /// The session's id, the start of the id, or `last`
     #[arg(default_value = "last")]
     pub(crate) session: String,
 }
@@ -437,10 +437,10 @@ pub(crate) struct CompactionsArgs {
 /// `orders`.
 #[derive(Debug, Group)]
 pub(crate) struct OrdersArgs {
-    /// Its id, the start of it, or `last`
+    /// The session's id, the start of the id, or `last`
     #[arg(default_value = "last")]
     pub(crate) session: String,
-    /// List those that do not hold any more too
+    /// List removed and superseded orders as well
     #[arg(long)]
     pub(crate) all: bool,
 }
@@ -448,21 +448,21 @@ pub(crate) struct OrdersArgs {
 /// `undo`.
 #[derive(Debug, Group)]
 pub(crate) struct UndoArgs {
-    /// Its id, the start of it, or `last`
+    /// The session's id, the start of the id, or `last`
     pub(crate) session: String,
-    /// The compaction, for example e42 [default: the newest that is active]
+    /// The compaction, for example e42 [default: the newest active one]
     pub(crate) edit: Option<String>,
 }
 
 /// `recall`.
 #[derive(Debug, Group)]
 pub(crate) struct RecallArgs {
-    /// Its id, the start of it, or `last`
+    /// The session's id, the start of the id, or `last`
     pub(crate) session: String,
     /// Words to search for, or handles (lh:12, lh:12-40) whose exact originals are printed
     #[arg(required = true, value_name = "QUERY|HANDLES")]
     pub(crate) query: Vec<String>,
-    /// At most so many hits of a search
+    /// The maximum number of hits of a search
     #[arg(short = 'n', long, default_value_t = 5, value_name = "COUNT", value_parser = at_least_one())]
     pub(crate) limit: usize,
 }
@@ -477,7 +477,7 @@ pub(crate) struct TokensArgs {
 /// `models`.
 #[derive(Debug, Group)]
 pub(crate) struct ModelsArgs {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -49,7 +49,7 @@ enum ClientBlobRef {
     Whole { hash: String },
 }
 
-/// A message's content: a text, or a list of parts.
+/// The content of a message: a text, or a list of parts.
 #[derive(Debug)]
 pub(crate) enum ClientContent {
     Text(String),

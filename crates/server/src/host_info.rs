@@ -6,16 +6,16 @@ use std::pin::Pin;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A server of models on this machine that answers.
+/// A model server on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Backend)]
 pub struct ModelBackend {
-    /// Whose it probably is, for example `Ollama`.
+    /// The probable kind of server, for example `Ollama`.
     pub name: String,
-    /// Where its API begins.
+    /// The base URL of its API.
     pub base_url: String,
-    /// Its models, as it lists them.
+    /// The names of the server's models.
     pub models: Vec<String>,
 }
 

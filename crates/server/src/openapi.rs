@@ -62,7 +62,7 @@ pub fn openapi() -> &'static str {
     &TEXT
 }
 
-/// This description
+/// Get this description
 #[utoipa::path(get, path = "/openapi.json", operation_id = "getOpenapi", tag = "server",
     responses((status = 200, body = Object, content_type = "application/json", description = "OpenAPI 3.1")))]
 pub(crate) async fn document() -> Response {
@@ -90,7 +90,7 @@ impl Modify for CommonRouteParts {
             HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("The server's token."));
         components.add_security_scheme("token", SecurityScheme::Http(bearer.build()));
         let cookie =
-            ApiKeyValue::with_description("longhaul", "The page's cookie; its name ends in the port.");
+            ApiKeyValue::with_description("longhaul", "The page's cookie. Its name ends in the port.");
         components.add_security_scheme("cookie", SecurityScheme::ApiKey(ApiKey::Cookie(cookie)));
         for (path, item) in &mut document.paths.paths {
             for (method, operation) in operations(item) {
@@ -121,7 +121,7 @@ fn complete(path: &str, method: &str, operation: &mut Operation) {
             .name("Idempotency-Key")
             .parameter_in(ParameterIn::Header)
             .required(Required::False)
-            .description(Some("The same key again does nothing and gets the same answer."))
+            .description(Some("An idempotency key: a repeated request with the same key has no effect and gets the first response."))
             .schema(Some(
                 ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(255)),
             ));
@@ -173,16 +173,16 @@ fn complete(path: &str, method: &str, operation: &mut Operation) {
 
 fn problem(status: u16) -> utoipa::openapi::Response {
     let why = match status {
-        400 => "The request is wrong.",
+        400 => "The request is invalid.",
         401 => "The token is missing or wrong.",
-        403 => "The host name or the page that asks is foreign.",
-        404 => "What is named does not exist.",
-        409 => "It cannot be done as things are.",
-        408 => "The body came to a stop.",
+        403 => "The host name, or the origin of the page, is not allowed.",
+        404 => "The named resource does not exist.",
+        409 => "The request conflicts with the current state.",
+        408 => "The request body did not arrive in time.",
         413 => "The body is too large.",
         415 => "The body is not JSON.",
-        422 => "The key was used for another request, or what was asked was refused.",
-        429 => "Too much at once; `Retry-After` says when to come again.",
+        422 => "The idempotency key belongs to another request, or the request was refused.",
+        429 => "Too many requests. `Retry-After` tells when to try again.",
         503 => "The store does not answer, or the server is ending.",
         _ => "The server failed.",
     };

@@ -35,13 +35,13 @@ const OF_A_SESSION: usize = 3;
 const BEFORE: usize = 60;
 const PASSAGE: usize = 240;
 
-/// What was found, and whether everything was looked through.
+/// The hits of a search, and whether the search was complete.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Found)]
 pub(crate) struct SearchResponse {
     pub(crate) hits: Vec<SearchHit>,
-    /// `true` if nothing was left out.
+    /// `true` if the search covered everything.
     pub(crate) complete: bool,
     /// The gaps of the search; empty if the answer is complete.
     #[schema(value_type = Vec<SearchGap>)]
@@ -64,7 +64,7 @@ pub(crate) enum SearchGap {
     Damage,
 }
 
-/// A message, or a title, that has all the words.
+/// A message or title that contains all words of the query.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Hit)]
@@ -72,17 +72,17 @@ pub(crate) struct SearchHit {
     session_id: String,
     #[schema(required)]
     title: Option<String>,
-    /// Where the message is; `null` for a title.
+    /// The position of the message; `null` for a title.
     #[schema(required, value_type = Option<u64>)]
     seq: Option<Seq>,
-    /// What recalls the whole message; `null` for a title.
+    /// The handle that recalls the whole message; `null` for a title.
     #[schema(required)]
     handle: Option<String>,
     #[schema(required, value_type = Option<u64>)]
     at: Option<Millis>,
     #[schema(required, value_type = Option<crate::openapi::part::RoleSchema>)]
     role: Option<Role>,
-    /// The words and what stands around them.
+    /// An excerpt with the matching words.
     text: String,
 }
 

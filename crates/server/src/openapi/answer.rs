@@ -31,9 +31,9 @@ pub(crate) struct ProblemDocument {
     status: u16,
     detail: String,
     code: ProblemCode,
-    /// Tokens that the view would have (`context-overflow`).
+    /// The tokens that the view would have (`context-overflow`).
     tokens: Option<u64>,
-    /// Tokens that are usable (`context-overflow`).
+    /// The usable tokens of the window (`context-overflow`).
     usable: Option<u64>,
 }
 
@@ -57,8 +57,7 @@ impl PartialSchema for MessageMetadataSchema {
     fn schema() -> RefOr<Schema> {
         let object = ObjectBuilder::new().schema_type(Type::Object);
         let object = object.additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true)));
-        let description =
-            "Data of a client's own, kept with a message: at most 16 KiB of JSON and 32 levels.";
+        let description = "A client's own data, stored with a message: at most 16 KiB of JSON and 32 levels.";
         object.description(Some(description)).into()
     }
 }
@@ -87,16 +86,16 @@ pub(crate) struct HealthResponse {
 #[serde(rename_all = "camelCase")]
 #[schema(as = NewMessage)]
 pub(crate) struct SendMessageSchema {
-    /// A new session if it is left out.
+    /// The session. Without it, a new session is created.
     session_id: Option<String>,
-    /// For a new session: a configured agent by name; the usual one if it is left out.
+    /// For a new session: the name of a configured agent. Without it, the default agent.
     agent: Option<String>,
     content: MessageContentSchema,
-    /// Kept and shown with the message, never shown to the model.
+    /// Data that is stored and returned with the message and never shown to the model.
     metadata: Option<MessageMetadataSchema>,
 }
 
-/// What became of a message: taken at once, or queued for the next step.
+/// The outcome of sending a message: taken at once, or queued for the next step.
 #[derive(ToSchema)]
 #[serde(untagged)]
 #[schema(as = Sent)]
@@ -113,7 +112,7 @@ pub(crate) struct MessageTakenResponse {
     #[schema(schema_with = no)]
     queued: bool,
     session_id: String,
-    /// Its name in the log.
+    /// The message's id in the log.
     message_id: String,
 }
 
@@ -125,11 +124,11 @@ pub(crate) struct MessageQueuedResponse {
     #[schema(schema_with = yes)]
     queued: bool,
     session_id: String,
-    /// Its place in the queue, from 1.
+    /// The position in the queue, from 1.
     position: u64,
-    /// Its name in the queue.
+    /// The message's id in the queue.
     id: String,
-    /// For people.
+    /// A text for people.
     message: String,
 }
 
@@ -156,17 +155,17 @@ pub(crate) struct QueueListResponse {
     entries: Vec<QueueEntry>,
 }
 
-/// A message that waits.
+/// A queued message.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct QueueEntry {
     id: String,
-    /// From 1.
+    /// The position in the queue, from 1.
     position: u64,
     /// Milliseconds since 1970.
     queued_at: u64,
     parts: Vec<PartSchema>,
-    /// What its client sent along.
+    /// The metadata that the client sent.
     metadata: Option<MessageMetadataSchema>,
 }
 
@@ -192,11 +191,11 @@ pub(crate) struct ChangeQueueResponse {
 #[schema(as = QueuedContent)]
 pub(crate) struct EditQueuedSchema {
     content: MessageContentSchema,
-    /// The message keeps what it has if this is left out.
+    /// The new metadata. Without it, the message keeps its metadata.
     metadata: Option<MessageMetadataSchema>,
 }
 
-/// What a session does.
+/// The status of a session.
 #[derive(ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Status)]
@@ -210,7 +209,7 @@ pub(crate) enum SessionStatusSchema {
     Parked,
 }
 
-/// Why a run ended.
+/// The reason why a run ended.
 #[derive(ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum FinishReason {
@@ -223,7 +222,7 @@ pub(crate) enum FinishReason {
     Error,
 }
 
-/// What is known of a session without opening it.
+/// A session in the list of sessions.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = SessionBrief)]
@@ -234,12 +233,12 @@ pub(crate) struct SessionListEntry {
     /// Milliseconds since 1970.
     created_at: u64,
     updated_at: u64,
-    /// The newest position of its log.
+    /// The position of the log's newest event.
     last_seq: u64,
-    /// Messages that wait.
+    /// The number of queued messages.
     queued: u64,
     status: SessionStatusSchema,
-    /// How its newest run ended, where nothing runs now and the end is among the newest of its log.
+    /// The finish reason of the newest run. Absent during a run, and if the end is not among the newest events.
     last_finish_reason: Option<FinishReason>,
     last_error: Option<ErrorInfoSchema>,
 }
@@ -260,9 +259,9 @@ pub(crate) struct SessionResponse {
     /// Milliseconds since 1970.
     created_at: u64,
     updated_at: u64,
-    /// The newest position of its log.
+    /// The position of the log's newest event.
     last_seq: u64,
-    /// Messages that wait.
+    /// The number of queued messages.
     queued: u64,
     status: SessionStatusSchema,
     token_usage: TokenUsage,
@@ -270,23 +269,23 @@ pub(crate) struct SessionResponse {
     /// The agent's name.
     agent: String,
     model: ModelOriginSchema,
-    /// Why it rests for good.
+    /// The reason why the session is parked.
     parked: Option<String>,
-    /// How it goes on then.
+    /// The action that makes the session continue.
     go_on: Option<String>,
     last_finish_reason: Option<FinishReason>,
     last_error: Option<ErrorInfoSchema>,
-    /// Only while the status is `waiting_for_server`.
+    /// The wait for the model's server. Only while the status is `waiting_for_server`.
     waiting: Option<ServerWaitSchema>,
-    /// Only in the answer to a fork.
+    /// The origin of a fork. Only in the response that creates it.
     forked_from: Option<ForkOriginSchema>,
-    /// The folder in which it began, if it is known.
+    /// The folder in which the session was created, if it is known.
     folder: Option<String>,
-    /// Where it began in another folder than the one in which its tools work now: that, in words.
+    /// A warning, if the session was created in another folder than the one in which its tools work now.
     folder_warning: Option<String>,
-    /// The positions of damaged events, if there are any. The figures are those of what stands before the first.
+    /// The positions of damaged events, if there are any. The other fields describe the log before the first of them.
     damaged: Option<Vec<u64>>,
-    /// Why a damaged session cannot go on.
+    /// The reason why a damaged session cannot continue.
     error: Option<ErrorInfoSchema>,
 }
 
@@ -311,17 +310,17 @@ pub(crate) struct SessionDeletedResponse {
 pub(crate) struct MessagePageResponse {
     messages: Vec<MessageSchema>,
     has_more: bool,
-    /// Where the next page begins.
+    /// The value of `after` for the next page.
     #[schema(required)]
     after: Option<u64>,
-    /// Where the page before ends.
+    /// The value of `before` for the previous page.
     #[schema(required)]
     before: Option<u64>,
-    /// The positions of damaged events among the messages, if there are any: what they said is lost, the rest is shown.
+    /// The positions of damaged events on this page, if there are any. Their content is lost; the rest is complete.
     damaged: Option<Vec<u64>>,
 }
 
-/// A message as the log has it.
+/// A message of the log.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Message)]
@@ -333,34 +332,34 @@ pub(crate) struct MessageSchema {
     at: Option<u64>,
     role: RoleSchema,
     parts: Vec<PartSchema>,
-    /// What its client sent along with a user message.
+    /// The metadata that the client sent with a user message.
     metadata: Option<MessageMetadataSchema>,
-    /// What clients sent along with the messages that became this one, by their ids in the queue.
+    /// The metadata of the queued messages that were joined into this one, by their ids in the queue.
     original_metadata: Option<BTreeMap<String, MessageMetadataSchema>>,
     is_note: Option<bool>,
     is_summary: Option<bool>,
     model: Option<ModelOriginSchema>,
     interrupted: Option<AnswerCutSchema>,
-    /// Why an answer that is `lost` was cut off.
+    /// The error that cut off an answer marked `lost`.
     error: Option<ErrorInfoSchema>,
     reasoning: Option<String>,
     /// The provider's own items, as JSON.
     reasoning_metadata: Option<Vec<String>>,
     tool_calls: Option<Vec<ToolCallSchema>>,
     token_usage: Option<TokenUsage>,
-    /// When a summary took its place, in milliseconds since 1970.
+    /// The time when a summary replaced the message, in milliseconds since 1970.
     summarized_at: Option<u64>,
     tool_name: Option<String>,
     call_id: Option<String>,
     status: Option<ToolOutcomeSchema>,
     truncated: Option<bool>,
-    /// When the tool began to run, in milliseconds since 1970; a call that never ran has none.
+    /// The time when the tool started, in milliseconds since 1970. Absent if the call never ran.
     started_at: Option<u64>,
-    /// When a placeholder took its place, in milliseconds since 1970.
+    /// The time when a placeholder replaced the result, in milliseconds since 1970.
     compacted_at: Option<u64>,
 }
 
-/// What went wrong: the stable code, and words for people.
+/// An error: a stable code and a message for people.
 #[derive(ToSchema)]
 #[schema(as = Failed)]
 pub(crate) struct ErrorInfoSchema {
@@ -368,7 +367,7 @@ pub(crate) struct ErrorInfoSchema {
     message: String,
 }
 
-/// Why an answer is not whole.
+/// The reason why an answer is incomplete.
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = Cut)]
@@ -384,10 +383,10 @@ pub(crate) enum AnswerCutSchema {
 pub(crate) struct ToolCallSchema {
     call_id: String,
     tool_name: String,
-    /// The arguments; `null` if what the model wrote is no JSON.
+    /// The arguments as JSON, or `null` if the model wrote invalid JSON.
     #[schema(required)]
     args: Option<serde_json::Value>,
-    /// The arguments as the model wrote them.
+    /// The arguments as text, as the model wrote them.
     args_text: String,
     #[schema(required)]
     status: Option<ToolCallStatusSchema>,
@@ -430,9 +429,9 @@ pub(crate) struct ResumeRunResponse {
     session_id: String,
     status: SessionStatusSchema,
     resumed: bool,
-    /// Why not.
+    /// The reason why nothing was resumed.
     reason: Option<String>,
-    /// Where it began in another folder than the one in which its tools work now: that, in words.
+    /// A warning, if the session was created in another folder than the one in which its tools work now.
     folder_warning: Option<String>,
 }
 
@@ -442,7 +441,7 @@ pub(crate) struct ResumeRunResponse {
 pub(crate) struct RetryRunResponse {
     ok: bool,
     session_id: String,
-    /// Whether the session waited for its model's server.
+    /// `true` if the session was waiting, so that an attempt was made at once.
     retried: bool,
 }
 
@@ -452,14 +451,14 @@ pub(crate) struct RetryRunResponse {
 #[schema(as = Waiting)]
 pub(crate) struct ServerWaitSchema {
     reason: WaitReasonSchema,
-    /// The attempt that comes, from 1 for the first repetition.
+    /// The number of the next attempt: 1 is the first repetition.
     attempt: u64,
     /// Milliseconds since 1970.
     next_attempt_at: u64,
     last_error: ErrorInfoSchema,
 }
 
-/// Why a model call is made again.
+/// The reason why a model call is repeated.
 #[derive(ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = WaitReason)]
@@ -474,26 +473,26 @@ pub(crate) enum WaitReasonSchema {
 #[schema(as = Recalled)]
 pub(crate) struct RecallResponse {
     session_id: String,
-    /// The original, or the hits one below the other; empty if nothing matches.
+    /// The original, or all hits as one text; empty if nothing matches.
     text: String,
-    /// What matches a `query`, the best first; left out where a handle was given.
+    /// The messages that match a `query`, the best first. Absent if a handle was given.
     hits: Option<Vec<RecallHit>>,
 }
 
-/// A message that matches.
+/// A message that matches the query.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RecallHit {
     handle: String,
-    /// Where it is in the log.
+    /// The position in the log.
     seq: u64,
-    /// Whose words these are: `user`, `assistant`, `note`, `result of TOOL`.
+    /// The speaker: `user`, `assistant`, `note`, or `result of TOOL`.
     speaker: String,
-    /// The words and what stands around them.
+    /// An excerpt with the matching words.
     text: String,
 }
 
-/// Content that was stored.
+/// Stored content.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Uploaded)]
@@ -510,7 +509,7 @@ pub(crate) struct UploadResponse {
     part: UploadedPart,
 }
 
-/// The part to send it as.
+/// The part that refers to the content in a message.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct UploadedPart {
@@ -522,20 +521,20 @@ pub(crate) struct UploadedPart {
     name: Option<String>,
 }
 
-/// A tool that asks.
+/// A tool call that waits for approval.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Approval)]
 pub(crate) struct ApprovalSchema {
-    /// On the whole server.
+    /// The id of the approval, unique on the server.
     approval_id: String,
     session_id: String,
     call_id: String,
     tool_name: String,
-    /// The arguments; `null` if what the model wrote is no JSON.
+    /// The arguments as JSON, or `null` if the model wrote invalid JSON.
     #[schema(required)]
     args: Option<serde_json::Value>,
-    /// The arguments as the model wrote them.
+    /// The arguments as text, as the model wrote them.
     args_text: String,
 }
 

@@ -45,15 +45,15 @@ events! {
         role: RoleSchema,
         source: MessageSourceSchema,
         parts: Vec<PartSchema>,
-        /// What its client sent along with a user message.
+        /// The metadata that the client sent with a user message.
         metadata: Option<MessageMetadataSchema>,
-        /// What clients sent along with the messages that became this one, by their ids in the queue.
+        /// The metadata of the queued messages that were joined into this one, by their ids in the queue.
         original_metadata: Option<BTreeMap<String, MessageMetadataSchema>>,
-        /// Why this answer is not whole.
+        /// The reason why the answer is incomplete.
         interrupted: Option<AnswerCutSchema>,
-        /// More of this answer follows.
+        /// `true` if another message continues this answer.
         paused: Option<bool>,
-        /// The message that this one goes on with.
+        /// The id of the message that this one continues.
         continues: Option<String>,
     }
     Always "message:dequeued" MessageDequeued { count: u64, ids: Vec<String>, coalesced: bool, }
@@ -77,10 +77,10 @@ events! {
     }
     Always "llm:tool-call" LlmToolCall {
         tool_name: String,
-        /// The arguments; `null` if what the model wrote is no JSON.
+        /// The arguments as JSON, or `null` if the model wrote invalid JSON.
         #[schema(required)]
         args: Option<serde_json::Value>,
-        /// The arguments as the model wrote them.
+        /// The arguments as text, as the model wrote them.
         args_text: String,
         call_id: String,
         step_id: String,
@@ -94,13 +94,13 @@ events! {
         truncated: bool,
         omitted_chars: Option<u64>,
         total_chars: Option<u64>,
-        /// The whole of what was truncated.
+        /// The blob with the whole output.
         raw_result: Option<BlobRefSchema>,
     }
     Always "llm:switched" LlmSwitched { new_config: ModelOriginSchema, history_retained: bool, }
     Never "run:waiting" RunWaiting {
         reason: WaitReasonSchema,
-        /// The attempt that comes, from 1 for the first repetition.
+        /// The number of the next attempt: 1 is the first repetition.
         attempt: u64,
         /// Milliseconds since 1970.
         next_attempt_at: u64,
@@ -113,11 +113,11 @@ events! {
         recoverable: bool,
     }
     Never "llm:unsupported-input" LlmUnsupportedInput {
-        /// What the model is shown in its place.
+        /// The text that the model sees instead.
         errors: Vec<String>,
         provider: String,
         model: Option<String>,
-        /// A media type.
+        /// The media type of the part.
         file_type: Option<String>,
         details: Option<UnsupportedMediaSchema>,
     }
@@ -126,14 +126,14 @@ events! {
         message_id: String,
         chunk_type: ChunkKindSchema,
         content: String,
-        /// Characters of this voice before it.
+        /// The number of characters of this kind (text or reasoning) before the chunk.
         offset: u64,
         is_complete: Option<bool>,
     }
     Never "llm:tool-input" LlmToolInput {
         step_id: String,
         index: u64,
-        /// With the first piece of a call; `null` after that.
+        /// The name of the tool in the first chunk of a call, then `null`.
         #[schema(required)]
         tool_name: Option<String>,
         delta: String,
@@ -152,10 +152,10 @@ events! {
         call_id: String,
         #[schema(required)]
         tool_name: Option<String>,
-        /// The arguments; `null` if what the model wrote is no JSON.
+        /// The arguments as JSON, or `null` if the model wrote invalid JSON.
         #[schema(required)]
         args: Option<serde_json::Value>,
-        /// The arguments as the model wrote them.
+        /// The arguments as text, as the model wrote them.
         #[schema(required)]
         args_text: Option<String>,
     }
@@ -167,7 +167,7 @@ events! {
         output_reserve: u64,
         free_space: u64,
         expected_error: f64,
-        /// Tokens of the total that are estimated.
+        /// The tokens of `total` that are estimated.
         estimated: u64,
         compaction_count: u64,
     }
@@ -180,7 +180,7 @@ events! {
         reason: EditReasonSchema,
         original_tokens: u64,
         compressed_tokens: u64,
-        /// What was done, and why there.
+        /// A sentence that says what was done and why.
         cost_note: String,
     }
     Always "context:compressed" ContextCompressed {
@@ -196,15 +196,15 @@ events! {
         #[schema(required)]
         survival: Option<RetentionReportSchema>,
         cost_note: String,
-        /// How the check of the model's answers ended, if a model was asked for a summary.
+        /// The outcome of the check of the summary, if a model was asked for one.
         summary: Option<SummaryCheckSchema>,
     }
     Always "context:compact-failed" ContextCompactFailed { strategy: String, code: ProblemCode, reason: String, }
     Always "context:omitted" ContextOmitted {
-        /// By this name it is undone.
+        /// The id by which the omission is undone.
         compaction_id: String,
         parts: Vec<OmittedPartSchema>,
-        /// The words of the model's server.
+        /// The error message of the model's server.
         reason: String,
     }
     Always "context:restored" ContextRestored { compaction_id: String, tokens: u64, }
@@ -212,9 +212,9 @@ events! {
         order_id: String,
         text: String,
         source: OrderSourceSchema,
-        /// The message it was said in, if it is known.
+        /// The position of the message that contains the order, if it is known.
         from_seq: Option<u64>,
-        /// The order that does not hold any more.
+        /// The id of the order that this one replaces.
         replaces: Option<String>,
     }
     Always "order:edited" OrderEditedEvent { order_id: String, text: String, }
@@ -232,7 +232,7 @@ events! {
     Never "stream:gap" StreamGap { from: u64, to: u64, }
 }
 
-/// Of a picture or a file that the model does not take.
+/// Details of a picture or file that the model does not accept.
 #[derive(ToSchema)]
 #[schema(as = UnsupportedDetails)]
 pub(crate) struct UnsupportedMediaSchema {
@@ -240,7 +240,7 @@ pub(crate) struct UnsupportedMediaSchema {
     name: Option<String>,
 }
 
-/// Who wrote a message.
+/// The source of a message.
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = Source)]
@@ -259,7 +259,7 @@ pub(crate) enum ChunkKindSchema {
     Reasoning,
 }
 
-/// What was said so far in one voice.
+/// The partial output of one kind.
 #[derive(ToSchema)]
 #[schema(as = Spoken)]
 pub(crate) struct PartialOutputSchema {

@@ -6,7 +6,7 @@
 
 use utoipa::ToSchema;
 
-/// A message's content: a text, or a list of parts.
+/// The content of a message: a text, or a list of parts.
 #[derive(ToSchema)]
 #[serde(untagged)]
 #[schema(as = Content)]
@@ -15,7 +15,7 @@ pub(crate) enum MessageContentSchema {
     Parts(Vec<ClientPartSchema>),
 }
 
-/// A part as a client gives it.
+/// A part as a client sends it.
 #[derive(ToSchema)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 #[schema(as = GivenPart)]
@@ -36,11 +36,11 @@ pub(crate) enum ClientPartSchema {
 pub(crate) struct ClientMediaSchema {
     /// The bytes, in base64.
     data: Option<String>,
-    /// The hash of what was uploaded, or the whole reference.
+    /// The hash of uploaded content, or the whole reference.
     blob: Option<ClientBlobRefSchema>,
-    /// Found out by the content if it is left out.
+    /// The media type. Without it, the server detects it from the content.
     media_type: Option<String>,
-    /// The file's name; `filename` is taken too.
+    /// The file's name. `filename` is accepted as well.
     name: Option<String>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) enum ClientBlobRefSchema {
     Whole(BlobRefSchema),
 }
 
-/// The name of stored content.
+/// The hash of stored content.
 #[derive(ToSchema)]
 #[schema(as = BlobRef)]
 pub(crate) struct BlobRefSchema {
@@ -61,7 +61,7 @@ pub(crate) struct BlobRefSchema {
     bytes: u64,
 }
 
-/// Who writes.
+/// The role of a message.
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = Role)]
@@ -78,7 +78,7 @@ pub(crate) enum RoleSchema {
 pub(crate) enum PartSchema {
     Text {
         text: String,
-        /// Markup that is safe to show, where it was asked for.
+        /// The text as safe HTML, if the request asked for it.
         html: Option<String>,
         /// The provider's own item, as JSON.
         native: Option<String>,
@@ -106,14 +106,14 @@ pub(crate) enum PartSchema {
     Image(MediaSchema),
     #[schema(title = "FilePart")]
     File(MediaSchema),
-    /// Something of the provider's own.
+    /// A provider's own item.
     Opaque {
         kind: String,
         native: String,
     },
 }
 
-/// How a tool ended.
+/// The outcome of a tool call.
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = Outcome)]
@@ -124,7 +124,7 @@ pub(crate) enum ToolOutcomeSchema {
     Interrupted,
 }
 
-/// How much of a result the model is shown; the blob has the rest.
+/// The part of a tool result that the model sees. The blob has the whole.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Truncation)]
@@ -136,7 +136,7 @@ pub(crate) struct TruncationSchema {
     lost_bytes: u64,
 }
 
-/// Stored content and what it is.
+/// Stored content with its media type and name.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Media)]
@@ -144,12 +144,12 @@ pub(crate) struct MediaSchema {
     blob: BlobRefSchema,
     media_type: String,
     name: Option<String>,
-    /// Pixels.
+    /// In pixels.
     width: Option<u32>,
     height: Option<u32>,
 }
 
-/// Who serves a model.
+/// The provider, API and name of a model.
 #[derive(ToSchema)]
 #[schema(as = Origin)]
 pub(crate) struct ModelOriginSchema {
@@ -162,7 +162,7 @@ pub(crate) struct ModelOriginSchema {
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TokenUsage {
-    /// With what was read from and written to the cache.
+    /// All input tokens, cache reads and writes included.
     input_tokens: u64,
     output_tokens: u64,
     reasoning_tokens: u64,

@@ -12,7 +12,7 @@ use crate::problem::{ApiProblem, sentence};
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Agents)]
 pub(crate) struct AgentListResponse {
-    /// The usual one first.
+    /// The agents, the default one first.
     agents: Vec<AgentListEntry>,
 }
 
@@ -21,17 +21,17 @@ pub(crate) struct AgentListResponse {
 #[schema(as = AgentBrief)]
 struct AgentListEntry {
     name: String,
-    /// The model it is configured with.
+    /// The configured model of the agent.
     model: String,
-    /// Whether sessions have it that ask for none.
+    /// `true` for the default agent.
     is_default: bool,
     usable: bool,
-    /// Why it cannot be used.
+    /// The reason why the agent cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
 }
 
-/// The agents that are configured
+/// List the configured agents
 #[utoipa::path(get, path = "/api/agents", operation_id = "listAgents", tag = "server",
     responses((status = 200, body = AgentListResponse, description = "The agents")))]
 pub(crate) async fn list(State(app): State<AppState>) -> Json<AgentListResponse> {

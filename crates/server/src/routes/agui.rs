@@ -22,7 +22,7 @@ use crate::openapi::answer::MessageMetadataSchema;
 use crate::problem::ApiProblem;
 use crate::ui_protocol::{self, UiAnswerSubscription, UiApprovalDecision, UiTurnRequest};
 
-/// What a client posts: `RunAgentInput`. Other fields are passed over.
+/// The request of an AG-UI client: `RunAgentInput`. Other fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = AgUiInput)]
 #[serde(rename_all = "camelCase")]
@@ -31,10 +31,10 @@ pub(crate) struct AgUiRunInput {
     thread_id: String,
     /// The client's name for the run.
     run_id: String,
-    /// The newest one counts.
+    /// The messages of the client. Only the newest one is used.
     #[schema(value_type = Vec<AgUiMessage>)]
     messages: Vec<AgUiMessage>,
-    /// The client's state; `longhaul` in it is ours.
+    /// The client's state. The server writes to its key `longhaul`.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     state: Value,
@@ -56,7 +56,7 @@ pub(crate) struct AgUiMessage {
     #[serde(default)]
     #[schema(value_type = Object)]
     content: Value,
-    /// That of the newest message is kept: an object of at most 16 KiB.
+    /// The metadata of the newest message is stored: an object of at most 16 KiB.
     #[schema(value_type = Option<MessageMetadataSchema>)]
     metadata: Option<Value>,
 }
@@ -80,9 +80,9 @@ pub(crate) struct AgUiEvent {
     r#type: String,
 }
 
-/// Runs the agent on the newest message of a conversation (AG-UI)
+/// Run the agent on the newest message of a conversation (AG-UI)
 #[utoipa::path(post, path = "/api/ag-ui", operation_id = "agUiRun", tag = "front ends", request_body = AgUiRunInput,
-    responses((status = 200, body = AgUiEvent, content_type = "text/event-stream", description = "Each `data:` is one event of AG-UI")))]
+    responses((status = 200, body = AgUiEvent, content_type = "text/event-stream", description = "A stream in which each `data:` is one AG-UI event.")))]
 pub(crate) async fn run(
     State(app): State<AppState>,
     key: IdempotencyKey,

@@ -54,9 +54,9 @@ struct PendingApproval {
     shown: Value,
 }
 
-/// Tools that ask
+/// List tool calls that wait for approval
 #[utoipa::path(get, path = "/api/approvals", operation_id = "listApprovals", tag = "approvals", params(ApprovalParams), 
-    responses((status = 200, body = answer::ApprovalListResponse, description = "What waits")))]
+    responses((status = 200, body = answer::ApprovalListResponse, description = "The queued messages.")))]
 pub(crate) async fn list(
     State(app): State<AppState>,
     QueryParams(which): QueryParams<ApprovalParams>,
@@ -71,7 +71,7 @@ pub(crate) async fn list(
     Ok(Json(json!({ "approvals": shown })))
 }
 
-/// Answers one
+/// Answer an approval request
 #[utoipa::path(post, path = "/api/approvals/{id}", operation_id = "decideApproval", tag = "approvals", params(("id" = String, Path), ApprovalParams), request_body = ApprovalRequestBody,
     responses((status = 200, body = answer::AnswerApprovalResponse, description = "Decided")))]
 pub(crate) async fn decide(

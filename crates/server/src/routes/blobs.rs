@@ -29,7 +29,7 @@ pub(crate) struct UploadParams {
     name: Option<String>,
 }
 
-/// Stores content
+/// Upload content
 #[utoipa::path(post, path = "/api/sessions/{id}/blobs", operation_id = "uploadBlob", tag = "messages", params(("id" = String, Path), UploadParams), request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses((status = 201, body = answer::UploadResponse, description = "Stored")))]
 pub(crate) async fn upload(
@@ -68,9 +68,9 @@ fn shown(media: &MediaPart) -> Value {
     })
 }
 
-/// The bytes of what the log names
+/// Get the bytes of a blob that the log names
 #[utoipa::path(get, path = "/api/sessions/{id}/blobs/{hash}", operation_id = "readBlob", tag = "messages", params(("id" = String, Path), ("hash" = String, Path)), 
-    responses((status = 200, description = "The bytes; pictures with their own type", content((Vec<u8> = "application/octet-stream"), (Vec<u8> = "image/png"), (Vec<u8> = "image/jpeg"), (Vec<u8> = "image/gif"), (Vec<u8> = "image/webp")))))]
+    responses((status = 200, description = "The bytes. Pictures have their media type.", content((Vec<u8> = "application/octet-stream"), (Vec<u8> = "image/png"), (Vec<u8> = "image/jpeg"), (Vec<u8> = "image/gif"), (Vec<u8> = "image/webp")))))]
 pub(crate) async fn read(
     State(app): State<AppState>,
     PathParams((id, hash)): PathParams<(String, String)>,

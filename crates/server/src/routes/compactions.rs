@@ -27,7 +27,7 @@ use crate::problem::{ApiProblem, sentence};
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct CompactRequestBody {
     strategy: Option<String>,
-    /// What is to be kept, in words.
+    /// Instructions for the summary: what to keep.
     #[schema(max_length = 20_000)]
     instructions: Option<String>,
     #[serde(default)]
@@ -38,9 +38,9 @@ pub(crate) struct CompactRequestBody {
 /// fit.
 const INSTRUCTION_CHARS: usize = 20_000;
 
-/// Makes room now, or says how
+/// Compact a session now, or plan it (dry run)
 #[utoipa::path(post, path = "/api/sessions/{id}/compact", operation_id = "compact", tag = "context", params(("id" = String, Path)), request_body = CompactRequestBody,
-    responses((status = 200, body = answer::CompactResponse, description = "What was done, or would be")))]
+    responses((status = 200, body = answer::CompactResponse, description = "The outcome of the compaction, or its plan.")))]
 pub(crate) async fn compact(
     State(app): State<AppState>,
     PathParams(id): PathParams<String>,
@@ -155,7 +155,7 @@ fn preview(preview: &CompactionPreview) -> Result<Value, ApiProblem> {
     Ok(json!({ "ok": true, "dryRun": true, "plan": planned }))
 }
 
-/// Compactions and prunes
+/// List compactions and prunings
 #[utoipa::path(get, path = "/api/sessions/{id}/compactions", operation_id = "listCompactions", tag = "context", params(("id" = String, Path)), 
     responses((status = 200, body = answer::CompactionListResponse, description = "The oldest first")))]
 pub(crate) async fn list(
@@ -191,7 +191,7 @@ fn undo_now(run: &Run, id: &EditId) -> &'static str {
     }
 }
 
-/// The model sees the original again
+/// Undo a compaction
 #[utoipa::path(post, path = "/api/sessions/{id}/compactions/{edit}/undo", operation_id = "undoCompaction", tag = "context", params(("id" = String, Path), ("edit" = String, Path)), 
     responses((status = 200, body = answer::UndoCompactionResponse, description = "Undone")))]
 pub(crate) async fn undo(
@@ -224,7 +224,7 @@ async fn restore(session: &Session, edit: EditId, since: Vec<Event>) -> Result<V
     Ok(json!({ "ok": true, "compactionId": edit, "tokens": tokens }))
 }
 
-/// What an undo brought back may be compacted again
+/// Release an undone range, so that it may be compacted again
 #[utoipa::path(post, path = "/api/sessions/{id}/compactions/{edit}/release", operation_id = "releaseCompaction", tag = "context", params(("id" = String, Path), ("edit" = String, Path)), 
     responses((status = 200, body = answer::ReleaseCompactionResponse, description = "Released")))]
 pub(crate) async fn release(

@@ -9,7 +9,7 @@ use crate::extract::PathParams;
 use crate::openapi::answer;
 use crate::problem::ApiProblem;
 
-/// What fills the window
+/// Get the use of the context window
 #[utoipa::path(get, path = "/api/sessions/{id}/context", operation_id = "getContext", tag = "context", params(("id" = String, Path)), 
     responses((status = 200, body = answer::ContextUsageResponse, description = "The meter")))]
 pub(crate) async fn show(

@@ -28,9 +28,9 @@ pub(crate) struct CancelRunRequestBody {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResumeRunRequestBody {}
 
-/// Stops what goes on
+/// Cancel the current run
 #[utoipa::path(post, path = "/api/sessions/{id}/cancel", operation_id = "cancelRun", tag = "runs", params(("id" = String, Path)), request_body = CancelRunRequestBody,
-    responses((status = 200, body = answer::CancelRunResponse, description = "What was stopped")))]
+    responses((status = 200, body = answer::CancelRunResponse, description = "What was stopped.")))]
 pub(crate) async fn cancel(
     State(app): State<AppState>,
     PathParams(id): PathParams<String>,
@@ -100,9 +100,9 @@ async fn stop(session: &Session, how: &CancelRunRequestBody, since: Vec<Event>) 
     Ok(json!({ "ok": true, "cancelled": met != CancelPoint::Idle, "persisted": persisted }))
 }
 
-/// Goes on
+/// Resume a session
 #[utoipa::path(post, path = "/api/sessions/{id}/resume", operation_id = "resumeRun", tag = "runs", params(("id" = String, Path)), request_body = ResumeRunRequestBody,
-    responses((status = 200, body = answer::ResumeRunResponse, description = "Whether a run began")))]
+    responses((status = 200, body = answer::ResumeRunResponse, description = "Whether a run was resumed.")))]
 pub(crate) async fn resume(
     State(app): State<AppState>,
     PathParams(id): PathParams<String>,
@@ -127,11 +127,11 @@ pub(crate) async fn resume(
     app.to_end(work).await.map(Json)
 }
 
-/// Asks the model's server again at once
+/// Retry the model's server at once
 ///
-/// Only where the session waits for it (`waiting_for_server`); else nothing happens.
+/// Has an effect only while the session waits for the server (status `waiting_for_server`).
 #[utoipa::path(post, path = "/api/sessions/{id}/retry", operation_id = "retryNow", tag = "runs", params(("id" = String, Path)), request_body = ResumeRunRequestBody,
-    responses((status = 200, body = answer::RetryRunResponse, description = "Whether an attempt was made at once")))]
+    responses((status = 200, body = answer::RetryRunResponse, description = "Whether an attempt was made at once.")))]
 pub(crate) async fn retry(
     State(app): State<AppState>,
     PathParams(id): PathParams<String>,

@@ -17,14 +17,14 @@ use crate::sse::{SsePosition, SseWatcher};
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventStreamParams {
-    /// The position to go on from; 0 brings everything.
+    /// The position after which events are sent. 0 sends all.
     #[param(value_type = Option<u64>)]
     after: Option<Seq>,
 }
 
-/// What happens, as it happens (server-sent events)
-#[utoipa::path(get, path = "/api/sessions/{id}/events", operation_id = "watchEvents", tag = "events", params(("id" = String, Path), EventStreamParams, ("Last-Event-ID" = Option<String>, Header, pattern = r"^[0-9]+(\.[1-9][0-9]*)?$", description = "The `id` of the event to go on from; wins over `after`")), 
-    responses((status = 200, body = crate::openapi::answer::EventSchema, content_type = "text/event-stream", description = "Each `data:` is one `Event`, `event:` its name, `id:` its position: `3` has all of event 3, `3.1` the first of the several events that it means")))]
+/// Stream the events of a session (server-sent events)
+#[utoipa::path(get, path = "/api/sessions/{id}/events", operation_id = "watchEvents", tag = "events", params(("id" = String, Path), EventStreamParams, ("Last-Event-ID" = Option<String>, Header, pattern = r"^[0-9]+(\.[1-9][0-9]*)?$", description = "The `id` of the last received event. Takes precedence over `after`.")), 
+    responses((status = 200, body = crate::openapi::answer::EventSchema, content_type = "text/event-stream", description = "A stream of events. `data:` is one `Event`, `event:` its name and `id:` its position. `3` is the whole of event 3, `3.1` the first of several announcements of event 3.")))]
 pub(crate) async fn watch(
     State(app): State<AppState>,
     PathParams(id): PathParams<String>,

@@ -31,9 +31,9 @@ pub(crate) enum ExportFormat {
     Markdown,
 }
 
-/// A session as a file
+/// Export a session
 #[utoipa::path(get, path = "/api/sessions/{id}/export", operation_id = "exportSession", tag = "sessions", params(("id" = String, Path), ExportParams), 
-    responses((status = 200, description = "The file. Damaged events are left out, and `x-longhaul-damaged-events` names their positions", content((String = "application/x-ndjson"), (String = "text/markdown")))))]
+    responses((status = 200, description = "The file. Damaged events are left out; the header `x-longhaul-damaged-events` lists their positions.", content((String = "application/x-ndjson"), (String = "text/markdown")))))]
 pub(crate) async fn export(
     State(app): State<AppState>,
     PathParams(id): PathParams<String>,

@@ -11,16 +11,16 @@ use crate::app::AppState;
 use crate::openapi::answer;
 use crate::problem::{ApiProblem, ENDING, ENDING_HERE};
 
-/// Whether the server lives
+/// Check whether the server is running
 #[utoipa::path(get, path = "/healthz", operation_id = "getHealth", tag = "server",  
-    responses((status = 200, body = answer::HealthResponse, description = "It lives")))]
+    responses((status = 200, body = answer::HealthResponse, description = "The server is running.")))]
 pub(crate) async fn alive() -> Json<Value> {
     Json(json!({ "status": "ok" }))
 }
 
-/// Whether the server can work
+/// Check whether the server is ready
 #[utoipa::path(get, path = "/readyz", operation_id = "getReadiness", tag = "server",  
-    responses((status = 200, body = answer::HealthResponse, description = "It can")))]
+    responses((status = 200, body = answer::HealthResponse, description = "The server can accept work.")))]
 pub(crate) async fn ready(State(app): State<AppState>) -> Result<Json<Value>, ApiProblem> {
     if app.is_draining() {
         let ending = if app.runtime().nodes().is_some() { ENDING_HERE } else { ENDING };

@@ -16,14 +16,14 @@ use crate::idempotency::once;
 use crate::openapi::part;
 use crate::problem::ApiProblem;
 
-/// An agent, a model, or both.
+/// The agent, the model, or both.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[schema(as = SwitchModel)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SwitchModelRequestBody {
-    /// A configured agent by name; the present one if it is left out.
+    /// The name of a configured agent. Without it, the session keeps its agent.
     agent: Option<String>,
-    /// A model of a configured agent, or one that the usual agent's server lists; the agent's own if it is left out.
+    /// A model of a configured agent, or one that the default agent's server lists. Without it, the agent's own model.
     model: Option<String>,
 }
 
@@ -34,12 +34,12 @@ pub(crate) struct SwitchModelResponse {
     ok: bool,
     session_id: String,
     when: ModelSwitchTiming,
-    /// The model as the log has it now; at `next-step` it is still the one before.
+    /// The model in the log. With `next-step` it is still the previous one.
     #[schema(value_type = part::ModelOriginSchema)]
     model: ModelOrigin,
 }
 
-/// When the switch holds.
+/// The time when the switch takes effect.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = When)]
@@ -49,9 +49,9 @@ enum ModelSwitchTiming {
     Already,
 }
 
-/// Gives a session another agent or model; its history stays
+/// Switch a session to another agent or model; its history stays
 #[utoipa::path(post, path = "/api/sessions/{id}/llm", operation_id = "switchModel", tag = "sessions", params(("id" = String, Path)), request_body = SwitchModelRequestBody,
-    responses((status = 200, body = SwitchModelResponse, description = "Switched, or will be at the next step")))]
+    responses((status = 200, body = SwitchModelResponse, description = "The switch was made, or will be made at the next step.")))]
 pub(crate) async fn switch(
     State(app): State<AppState>,
     PathParams(id): PathParams<String>,

@@ -32,9 +32,9 @@ pub(crate) struct LoginRequestBody {
     token: String,
 }
 
-/// The opening link: to the page, with its cookie
+/// Open the page with a login link, which sets its cookie
 #[utoipa::path(get, path = "/open/{key}", operation_id = "openPage", tag = "page", params(("key" = String, Path)), 
-    responses((status = 303, description = "To the page")))]
+    responses((status = 303, description = "A redirect to the page.")))]
 pub(crate) async fn open(
     State(app): State<AppState>,
     Extension(visit): Extension<RequestAuthInfo>,
@@ -53,9 +53,9 @@ pub(crate) async fn open(
     response
 }
 
-/// The page's cookie for the token
+/// Exchange the token for the page's cookie
 #[utoipa::path(post, path = "/api/login", operation_id = "login", tag = "page",  request_body = LoginRequestBody,
-    responses((status = 200, body = answer::OkResponse, description = "With the cookie")))]
+    responses((status = 200, body = answer::OkResponse, description = "A redirect to the page that sets the cookie.")))]
 pub(crate) async fn login(
     State(app): State<AppState>,
     Extension(visit): Extension<RequestAuthInfo>,
@@ -70,9 +70,9 @@ pub(crate) async fn login(
     Ok(done(cookie::setting(&visit.host, &app.config().token)))
 }
 
-/// Removes the page's cookie
+/// Remove the page's cookie
 #[utoipa::path(post, path = "/api/logout", operation_id = "logout", tag = "page",  
-    responses((status = 200, body = answer::OkResponse, description = "Without the cookie")))]
+    responses((status = 200, body = answer::OkResponse, description = "The cookie is removed.")))]
 pub(crate) async fn logout(Extension(visit): Extension<RequestAuthInfo>) -> Response {
     done(cookie::removing(&visit.host))
 }

@@ -40,9 +40,9 @@ impl SendMessageRequestBody {
     }
 }
 
-/// Sends a message; to a busy session it waits
+/// Send a message; a busy session queues it
 #[utoipa::path(post, path = "/api/message", operation_id = "sendMessage", tag = "messages",  request_body = answer::SendMessageSchema,
-    responses((status = 200, body = answer::SendMessageResponse, description = "Taken, or queued")))]
+    responses((status = 200, body = answer::SendMessageResponse, description = "The message was taken or queued.")))]
 pub(crate) async fn send(
     State(app): State<AppState>,
     key: IdempotencyKey,

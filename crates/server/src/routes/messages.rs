@@ -44,20 +44,20 @@ const RENDERED_BYTES: usize = 2 << 20;
 #[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct MessagePageParams {
-    /// Behind this position; not with `before`.
+    /// Only messages after this position. Not together with `before`.
     #[param(value_type = Option<u64>)]
     after: Option<Seq>,
-    /// Before this position.
+    /// Only messages before this position.
     #[param(value_type = Option<u64>)]
     before: Option<Seq>,
-    /// 100 unless it is said, at most 500.
+    /// The most messages of the page: 100 by default, at most 500.
     #[param(minimum = 1)]
     limit: Option<usize>,
-    /// Puts `html` beside the texts of models.
+    /// `html` adds safe HTML to the texts of models.
     render: Option<RenderForm>,
 }
 
-/// A form that texts are given in besides their own.
+/// An additional format of texts.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[schema(as = RenderForm)]
 #[serde(rename_all = "lowercase")]
@@ -105,7 +105,7 @@ impl MessagePageEntry {
     }
 }
 
-/// Everything that was said, page by page
+/// List all messages of the log, page by page
 #[utoipa::path(get, path = "/api/sessions/{id}/messages", operation_id = "listMessages", tag = "messages", params(("id" = String, Path), MessagePageParams), 
     responses((status = 200, body = answer::MessagePageResponse, description = "A page")))]
 pub(crate) async fn page(

@@ -12,7 +12,7 @@ use super::sessions::status_name;
 use crate::app::AppState;
 use crate::problem::ApiProblem;
 
-/// Figures in the text format of Prometheus
+/// Get metrics in the text format of Prometheus
 #[utoipa::path(get, path = "/metrics", operation_id = "getMetrics", tag = "server",
     responses((status = 200, body = String, content_type = "text/plain", description = "The figures")))]
 pub(crate) async fn show(State(app): State<AppState>) -> Result<Response, ApiProblem> {

@@ -13,9 +13,9 @@ use crate::host_info::ModelBackend;
 #[schema(as = Models)]
 pub(crate) struct ModelListResponse {
     current: CurrentModel,
-    /// Servers of this machine that answer.
+    /// The model servers that answer on this machine.
     backends: Vec<ModelBackend>,
-    /// Whether the current model is the scripted one of the demo.
+    /// `true` if the current model is the scripted model of the demo.
     demo: bool,
     /// The folder that the agent's tools work in.
     workspace: String,
@@ -26,12 +26,12 @@ pub(crate) struct ModelListResponse {
 struct CurrentModel {
     provider: String,
     model: String,
-    /// Its window in tokens, where somebody states it.
+    /// The context window in tokens, if it is known.
     #[schema(required)]
     window: Option<u64>,
 }
 
-/// Which model answers, and which servers are here
+/// List the models and the model servers of this machine
 #[utoipa::path(get, path = "/api/models", operation_id = "listModels", tag = "server",  
     responses((status = 200, body = ModelListResponse, description = "The models")))]
 pub(crate) async fn list(State(app): State<AppState>) -> Json<ModelListResponse> {

@@ -20,7 +20,7 @@ use crate::problem::ApiProblem;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct StandingOrderParams {
-    /// Those that do not hold any more too.
+    /// `true` also returns removed and superseded orders.
     #[serde(default)]
     all: bool,
 }
@@ -31,7 +31,7 @@ pub(crate) struct StandingOrderParams {
 pub(crate) struct PinOrderRequestBody {
     #[schema(min_length = 1, max_length = 1_000)]
     text: String,
-    /// The order that it takes the place of.
+    /// The id of the order that the new one replaces.
     replaces: Option<String>,
 }
 
@@ -43,9 +43,9 @@ pub(crate) struct EditOrderRequestBody {
     text: String,
 }
 
-/// The standing orders, the oldest first
+/// List standing orders, the oldest first
 #[utoipa::path(get, path = "/api/sessions/{id}/orders", operation_id = "listOrders", tag = "context", params(("id" = String, Path), StandingOrderParams),
-    responses((status = 200, body = answer::StandingOrderListResponse, description = "Those that hold")))]
+    responses((status = 200, body = answer::StandingOrderListResponse, description = "The active orders.")))]
 pub(crate) async fn list(
     State(app): State<AppState>,
     PathParams(id): PathParams<String>,
@@ -56,11 +56,11 @@ pub(crate) async fn list(
     Ok(Json(json!({ "orders": listed.map(shown).collect::<Vec<_>>() })))
 }
 
-/// Pins a standing order: the model is shown it whole from its next step on
+/// Pin a standing order, which the model sees whole from its next step on
 #[utoipa::path(post, path = "/api/sessions/{id}/orders", operation_id = "pinOrder", tag = "context", params(("id" = String, Path)), request_body = PinOrderRequestBody,
     responses(
         (status = 201, body = answer::PinOrderResponse, description = "Pinned"),
-        (status = 200, body = answer::PinOrderResponse, description = "An order that holds says the same"),
+        (status = 200, body = answer::PinOrderResponse, description = "An active order with this text exists already."),
     ))]
 pub(crate) async fn pin(
     State(app): State<AppState>,
@@ -108,7 +108,7 @@ async fn pin_once(
     Ok(json!({ "ok": true, "created": pinned.is_new, "order": shown(&pinned.order) }))
 }
 
-/// Gives a standing order another text
+/// Edit a standing order
 #[utoipa::path(patch, path = "/api/sessions/{id}/orders/{order}", operation_id = "editOrder", tag = "context", params(("id" = String, Path), ("order" = String, Path)), request_body = EditOrderRequestBody,
     responses((status = 200, body = answer::ChangeOrderResponse, description = "Changed")))]
 pub(crate) async fn edit(
@@ -125,7 +125,7 @@ pub(crate) async fn edit(
     app.to_end(work).await.map(Json)
 }
 
-/// Removes a standing order; the log keeps it
+/// Remove a standing order; the log keeps it
 #[utoipa::path(delete, path = "/api/sessions/{id}/orders/{order}", operation_id = "removeOrder", tag = "context", params(("id" = String, Path), ("order" = String, Path)),
     responses((status = 200, body = answer::ChangeOrderResponse, description = "Removed")))]
 pub(crate) async fn remove(

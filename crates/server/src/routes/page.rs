@@ -25,14 +25,14 @@ struct WebAssets;
 
 /// The page
 #[utoipa::path(get, path = "/", operation_id = "getPage", tag = "page",  
-    responses((status = 200, body = String, content_type = "text/html", description = "The page"), (status = 304, description = "It is the one that is known")))]
+    responses((status = 200, body = String, content_type = "text/html", description = "The page"), (status = 304, description = "The content is unchanged.")))]
 pub(crate) async fn index(headers: HeaderMap) -> Result<Response, ApiProblem> {
     file(INDEX, &headers)
 }
 
-/// A file of the page
-#[utoipa::path(get, path = "/web/{path}", operation_id = "getPageFile", tag = "page", params(("path" = String, Path, description = "The file; it may lie in folders")), 
-    responses((status = 200, description = "The file", content((String = "text/html"), (String = "text/javascript"), (String = "text/css"), (String = "image/svg+xml"))), (status = 304, description = "It is the one that is known")))]
+/// Get a file of the page
+#[utoipa::path(get, path = "/web/{path}", operation_id = "getPageFile", tag = "page", params(("path" = String, Path, description = "The path of the file.")), 
+    responses((status = 200, description = "The file", content((String = "text/html"), (String = "text/javascript"), (String = "text/css"), (String = "image/svg+xml"))), (status = 304, description = "The content is unchanged.")))]
 pub(crate) async fn asset(
     PathParams(path): PathParams<String>,
     request: Request,

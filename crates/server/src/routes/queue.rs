@@ -36,7 +36,7 @@ pub(crate) struct EditQueuedRequestBody {
     metadata: Option<Value>,
 }
 
-/// The messages that wait
+/// List the queued messages
 #[utoipa::path(get, path = "/api/message/queue", operation_id = "listQueue", tag = "messages", params(QueueParams), 
     responses((status = 200, body = answer::QueueListResponse, description = "In their order")))]
 pub(crate) async fn list(
@@ -48,7 +48,7 @@ pub(crate) async fn list(
     Ok(Json(json!({ "sessionId": session.id(), "count": waiting.len(), "entries": entries(&waiting) })))
 }
 
-/// Removes all messages that wait
+/// Clear the queue
 #[utoipa::path(delete, path = "/api/message/queue", operation_id = "clearQueue", tag = "messages", params(QueueParams), 
     responses((status = 200, body = answer::ClearQueueResponse, description = "Removed")))]
 pub(crate) async fn clear(
@@ -61,7 +61,7 @@ pub(crate) async fn clear(
     Ok(Json(json!({ "ok": true, "sessionId": session.id(), "removed": removed })))
 }
 
-/// Changes a message that waits
+/// Edit a queued message
 #[utoipa::path(patch, path = "/api/message/queue/{id}", operation_id = "editQueued", tag = "messages", params(("id" = String, Path), QueueEntryParams), request_body = answer::EditQueuedSchema,
     responses((status = 200, body = answer::ChangeQueueResponse, description = "Changed")))]
 pub(crate) async fn edit(
@@ -79,7 +79,7 @@ pub(crate) async fn edit(
     Ok(Json(json!({ "ok": true, "id": id, "sessionId": session.id() })))
 }
 
-/// Removes a message that waits
+/// Remove a queued message
 #[utoipa::path(delete, path = "/api/message/queue/{id}", operation_id = "removeQueued", tag = "messages", params(("id" = String, Path), QueueEntryParams), 
     responses((status = 200, body = answer::ChangeQueueResponse, description = "Removed")))]
 pub(crate) async fn remove(

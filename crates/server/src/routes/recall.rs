@@ -32,9 +32,9 @@ pub(crate) struct RecallParams {
     limit: Option<usize>,
 }
 
-/// The exact original, or what matches
+/// Recall an exact original, or search a session
 #[utoipa::path(get, path = "/api/sessions/{id}/recall", operation_id = "recall", tag = "context", params(("id" = String, Path), RecallParams), 
-    responses((status = 200, body = answer::RecallResponse, description = "As text, and each hit by itself")))]
+    responses((status = 200, body = answer::RecallResponse, description = "The original or the hits.")))]
 pub(crate) async fn recall(
     State(app): State<AppState>,
     PathParams(id): PathParams<String>,

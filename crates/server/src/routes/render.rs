@@ -29,9 +29,9 @@ pub(crate) struct RenderResponse {
     html: Vec<String>,
 }
 
-/// Markdown as markup that is safe to show
+/// Render Markdown as safe HTML
 #[utoipa::path(post, path = "/api/render", operation_id = "renderMarkdown", tag = "page",  request_body = RenderRequestBody,
-    responses((status = 200, body = RenderResponse, description = "In the order of the texts")))]
+    responses((status = 200, body = RenderResponse, description = "The HTML of each text, in the order of the request.")))]
 pub(crate) async fn render(
     State(app): State<AppState>,
     JsonBody(RenderRequestBody { texts }): JsonBody<RenderRequestBody>,

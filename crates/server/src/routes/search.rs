@@ -21,17 +21,17 @@ const QUERY_CHARS: usize = 500;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SearchParams {
-    /// Words, all of which must be there.
+    /// The words to search for. A hit contains all of them.
     #[param(min_length = 1, max_length = 500)]
     q: String,
-    /// 20 unless it is said, at most 100.
+    /// The most hits: 20 by default, at most 100.
     #[param(minimum = 1, maximum = 100)]
     limit: Option<usize>,
 }
 
-/// Which sessions speak of something, the newest first
+/// Search all sessions, the newest first
 #[utoipa::path(get, path = "/api/search", operation_id = "search", tag = "sessions", params(SearchParams),
-    responses((status = 200, body = SearchResponse, description = "The messages and titles that have all the words, and whether anything was left out")))]
+    responses((status = 200, body = SearchResponse, description = "The messages and titles that contain all words, and whether the search was complete.")))]
 pub(crate) async fn search(
     State(app): State<AppState>,
     QueryParams(wanted): QueryParams<SearchParams>,

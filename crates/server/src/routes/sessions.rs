@@ -36,7 +36,7 @@ const TITLE_CHARS: usize = 200;
 pub(crate) struct CreateSessionRequestBody {
     #[schema(min_length = 1, max_length = 200)]
     title: Option<String>,
-    /// A configured agent by name; the usual one if it is left out.
+    /// The name of a configured agent. Without it, the default agent.
     agent: Option<String>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct SessionListParams {
     limit: Option<usize>,
 }
 
-/// Makes a session
+/// Create a session
 #[utoipa::path(post, path = "/api/sessions", operation_id = "createSession", tag = "sessions",  request_body = CreateSessionRequestBody,
     responses(
         (status = 201, body = answer::SessionResponse, description = "Made"),
@@ -105,7 +105,7 @@ async fn create_once(
     idempotency::made(app, &id, &what, create).await
 }
 
-/// The sessions, the most recently changed first
+/// List sessions, the most recently changed first
 #[utoipa::path(get, path = "/api/sessions", operation_id = "listSessions", tag = "sessions", params(SessionListParams), 
     responses((status = 200, body = answer::SessionListResponse, description = "The sessions")))]
 pub(crate) async fn list(
@@ -196,7 +196,7 @@ fn unopened(app: &AppState, record: &SessionRecord) -> RunStatus {
     }
 }
 
-/// One session
+/// Get a session
 #[utoipa::path(get, path = "/api/sessions/{id}", operation_id = "getSession", tag = "sessions", params(("id" = String, Path)), 
     responses((status = 200, body = answer::SessionResponse, description = "The session")))]
 pub(crate) async fn show(
@@ -236,7 +236,7 @@ async fn damaged(app: &AppState, id: &SessionId, problem: &ApiProblem) -> Result
     Ok(shown)
 }
 
-/// Renames a session
+/// Rename a session
 #[utoipa::path(patch, path = "/api/sessions/{id}", operation_id = "renameSession", tag = "sessions", params(("id" = String, Path)), request_body = RenameSessionRequestBody,
     responses((status = 200, body = answer::SessionResponse, description = "Renamed")))]
 pub(crate) async fn rename(
@@ -250,7 +250,7 @@ pub(crate) async fn rename(
     whole(&app, &session).await.map(Json)
 }
 
-/// Deletes a session for good
+/// Delete a session for good
 #[utoipa::path(delete, path = "/api/sessions/{id}", operation_id = "deleteSession", tag = "sessions", params(("id" = String, Path)), 
     responses((status = 200, body = answer::SessionDeletedResponse, description = "Deleted")))]
 pub(crate) async fn delete(
@@ -271,7 +271,7 @@ pub(crate) async fn delete(
     app.to_end(work).await.map(Json)
 }
 
-/// A new session that shares the log up to a position
+/// Fork a session at a position of its log
 #[utoipa::path(post, path = "/api/sessions/{id}/fork", operation_id = "forkSession", tag = "sessions", params(("id" = String, Path)), request_body = ForkSessionRequestBody,
     responses((status = 201, body = answer::SessionResponse, description = "Made")))]
 pub(crate) async fn fork(

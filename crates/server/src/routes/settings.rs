@@ -18,31 +18,31 @@ use crate::app::AppState;
 use crate::extract::JsonBody;
 use crate::problem::{ApiProblem, sentence};
 
-/// The settings that hold.
+/// The current settings.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Settings)]
 pub(crate) struct SettingsResponse {
     strategy: String,
-    /// When it acts; `null` is when the strategy itself says.
+    /// The trigger, or `null` for the strategy's own.
     #[schema(required, value_type = Option<SettingsTrigger>)]
     trigger: Value,
     pruning_agent: String,
     auto_recall: bool,
     summarize_with: String,
-    /// The strategies that there are.
+    /// The names of all strategies.
     strategies: Vec<&'static str>,
     sources: SettingSources,
     allowed: AllowedSettings,
 }
 
-/// What may be chosen: a strategy or a trigger as it stands here, agents and models by `value`.
+/// The values to choose from: strategies and triggers by name, agents and models by `value`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SettingsAllowed)]
 #[serde(rename_all = "camelCase")]
 struct AllowedSettings {
     strategy: Vec<&'static str>,
-    /// `none` is when the strategy itself says.
+    /// A trigger by name. `none` means the strategy's own trigger.
     trigger: Vec<&'static str>,
     pruning_agent: Vec<SettingOption>,
     auto_recall: Vec<bool>,
@@ -56,7 +56,7 @@ struct SettingOption {
     label: String,
 }
 
-/// Where each value comes from: `default`, `agent-file` or `settings`.
+/// The source of each value: `default`, `agent-file` or `settings`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SettingsSources)]
 #[serde(rename_all = "camelCase")]
@@ -68,19 +68,19 @@ struct SettingSources {
     summarize_with: &'static str,
 }
 
-/// When a strategy acts.
+/// The trigger of a strategy.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "a shape that is described, never held")]
 pub(crate) struct SettingsTrigger {
-    /// `threshold`, which need not be said, or `overflow`, `planner`, `manual` without a figure.
+    /// `threshold` (the default), or `overflow`, `planner` or `manual`, which take no number.
     r#type: Option<String>,
-    /// Of the window, above 0 and at most 1.
+    /// A share of the window, above 0 and at most 1.
     percentage: Option<f64>,
     trigger_tokens: Option<u64>,
 }
 
-/// What is to change: what is left out stays, `null` gives it back to the agent file.
+/// The settings to change. An absent key keeps its value, and `null` returns it to the agent file.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "a shape that is described, never held")]
@@ -94,17 +94,17 @@ pub(crate) struct SettingsChange {
     summarize_with: Option<String>,
 }
 
-/// The settings that hold, and where they come from
+/// Get the current settings and their sources
 #[utoipa::path(get, path = "/api/settings", operation_id = "getSettings", tag = "settings",
     responses((status = 200, body = SettingsResponse, description = "The settings")))]
 pub(crate) async fn show(State(app): State<AppState>) -> Json<SettingsResponse> {
     Json(shown(&app, app.runtime().settings()).await)
 }
 
-/// Changes settings, for every session from its next decision on
+/// Change settings of all sessions from their next decision on
 #[utoipa::path(put, path = "/api/settings", operation_id = "changeSettings", tag = "settings",
     request_body = SettingsChange,
-    responses((status = 200, body = SettingsResponse, description = "The settings that hold now")))]
+    responses((status = 200, body = SettingsResponse, description = "The new settings.")))]
 pub(crate) async fn change(
     State(app): State<AppState>,
     JsonBody(change): JsonBody<Map<String, Value>>,

@@ -24,20 +24,20 @@ use crate::ui_protocol::{self, UiAnswerSubscription, UiApprovalDecision, UiTurnR
 /// The header with the stream's version.
 const VERSION: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-stream");
 
-/// What `DefaultChatTransport` posts. Other fields are passed over.
+/// The request of the AI SDK's `DefaultChatTransport`. Other fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = UiChat)]
 pub(crate) struct UiChatRequestBody {
     /// The chat: a session's id, or any name of up to 500 characters.
     id: String,
-    /// The newest one counts.
+    /// The messages of the client. Only the newest one is used.
     #[serde(default)]
     messages: Vec<UiMessage>,
-    /// The newest one, where it is sent alone.
+    /// The newest message, if the client sends it alone.
     message: Option<UiMessage>,
-    /// `submit-message`, or `regenerate-message` to go on after an error.
+    /// `submit-message`, or `regenerate-message` to continue after an error.
     trigger: Option<String>,
-    /// For a new chat: a configured agent by name; the usual one if it is left out.
+    /// For a new chat: the name of a configured agent. Without it, the default agent.
     agent: Option<String>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct UiMessage {
     #[serde(default)]
     #[schema(value_type = Vec<UiPart>)]
     parts: Vec<Value>,
-    /// That of the newest message is kept: an object of at most 16 KiB.
+    /// The metadata of the newest message is stored: an object of at most 16 KiB.
     #[schema(value_type = Option<MessageMetadataSchema>)]
     metadata: Option<Value>,
 }
@@ -62,9 +62,9 @@ pub(crate) struct UiPart {
     r#type: String,
 }
 
-/// Sends the newest message of a chat and streams its answer (AI SDK UI message stream)
+/// Send the newest message of a chat and stream the answer (AI SDK UI message stream)
 #[utoipa::path(post, path = "/api/ui/chat", operation_id = "uiChat", tag = "front ends", request_body = UiChatRequestBody,
-    responses((status = 200, body = UiPart, content_type = "text/event-stream", description = "Each `data:` is one part, the last one `[DONE]`")))]
+    responses((status = 200, body = UiPart, content_type = "text/event-stream", description = "A stream in which each `data:` is one part, and the last is `[DONE]`.")))]
 pub(crate) async fn chat(
     State(app): State<AppState>,
     key: IdempotencyKey,
@@ -78,11 +78,11 @@ pub(crate) async fn chat(
     Ok(stream(&app, turn))
 }
 
-/// Streams the answer that is on its way in a chat, from its beginning
+/// Stream the current answer of a chat from its beginning
 #[utoipa::path(get, path = "/api/ui/chat/{id}/stream", operation_id = "uiChatStream", tag = "front ends", params(("id" = String, Path)),
     responses(
-        (status = 200, body = UiPart, content_type = "text/event-stream", description = "Each `data:` is one part, the last one `[DONE]`"),
-        (status = 204, description = "Nothing is on its way"),
+        (status = 200, body = UiPart, content_type = "text/event-stream", description = "A stream in which each `data:` is one part, and the last is `[DONE]`."),
+        (status = 204, description = "No answer is being written."),
     ))]
 pub(crate) async fn reconnect(
     State(app): State<AppState>,

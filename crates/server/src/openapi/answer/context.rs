@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::super::part::TokenUsage;
 use super::{no, yes};
 
-/// How full the window is, what fills it, and on what the figures rest. Tokens throughout.
+/// The use of the context window: how full it is, what fills it, and where the figures come from. All counts are tokens.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Context)]
@@ -23,9 +23,9 @@ pub(crate) struct ContextUsageResponse {
     tools: Vec<ToolTokensSchema>,
     messages: MessageTokensSchema,
     framing: i64,
-    /// Tool results shown as placeholders.
+    /// The number of tool results that the view shows as placeholders.
     pruned: u64,
-    /// Messages shown as summaries or notes.
+    /// The number of messages that the view replaces by summaries or notes.
     compacted: u64,
     deferred_tools: u64,
     output_reserve: u64,
@@ -37,7 +37,7 @@ pub(crate) struct ContextUsageResponse {
     source: String,
     counter: String,
     window_source: String,
-    /// As a share.
+    /// The expected error of `total`, as a share of 1.
     expected_error: f64,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct ContextBasisSchema {
     last_error_percent: Option<f64>,
 }
 
-/// What a compaction did, or would do.
+/// The outcome of a compaction, or its plan.
 #[derive(ToSchema)]
 #[serde(untagged)]
 #[schema(as = Compacted)]
@@ -161,7 +161,7 @@ pub(crate) struct CompactionSchema {
     survival: Option<RetentionReportSchema>,
 }
 
-/// What an undo would come to now: `built-on` means that a later edit must be undone first.
+/// The outcome that an undo would have now. `built-on` means that a later edit must be undone first.
 #[derive(ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = UndoNow)]
@@ -182,9 +182,9 @@ pub(crate) struct CompactionListResponse {
 #[derive(ToSchema)]
 #[schema(as = SummaryCheck)]
 pub(crate) struct SummaryCheckSchema {
-    /// Whether the edit has a summary that passed the check; `false` for an extract in its place.
+    /// `true` if the edit has a summary that passed the check; `false` for an extract.
     checked: bool,
-    /// Why earlier answers were refused, in words, oldest first.
+    /// The reasons why earlier answers were refused, oldest first.
     reasons: Vec<String>,
 }
 
@@ -197,19 +197,19 @@ pub(crate) enum OmittedPartSchema {
     Part {
         /// The position of the message.
         seq: u64,
-        /// Its number in the message or the content, from 0.
+        /// The index in the message or the content, from 0.
         part: u64,
-        /// What the model is shown in its place.
+        /// The text that the model sees instead.
         note: String,
     },
-    /// A tool: it is not offered.
+    /// A tool, which is not offered to the model.
     Tool {
-        /// Its name.
+        /// The name of the tool.
         name: String,
     },
 }
 
-/// What an edit leaves of the facts, by class.
+/// The number of facts that an edit keeps, by class.
 #[derive(ToSchema)]
 #[schema(as = Survival)]
 pub(crate) struct RetentionReportSchema {
@@ -226,7 +226,7 @@ pub(crate) struct RetentionCountsSchema {
     lost: u64,
 }
 
-/// What a compaction would do.
+/// The plan of a compaction.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CompactionPlan {
@@ -261,7 +261,7 @@ pub(crate) enum PlannedAction {
 pub(crate) struct UndoCompactionResponse {
     ok: bool,
     compaction_id: String,
-    /// What the view has now.
+    /// The tokens of the view now.
     tokens: u64,
 }
 
@@ -288,16 +288,16 @@ pub(crate) struct StandingOrderSchema {
     id: String,
     text: String,
     source: OrderSourceSchema,
-    /// The event that pinned it.
+    /// The position of the event that pinned the order.
     seq: u64,
-    /// The message it was said in, if it is known.
+    /// The position of the message that contains the order, if it is known.
     from_seq: Option<u64>,
     state: OrderStateSchema,
-    /// The order that holds instead.
+    /// The id of the order that replaces this one.
     superseded_by: Option<String>,
 }
 
-/// Who made a standing order.
+/// The author of a standing order.
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = OrderSource)]
@@ -308,7 +308,7 @@ pub(crate) enum OrderSourceSchema {
     Detected,
 }
 
-/// Whether a standing order holds.
+/// The state of a standing order.
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = OrderState)]
@@ -322,7 +322,7 @@ pub(crate) enum OrderStateSchema {
 #[schema(as = OrderPinned)]
 pub(crate) struct PinOrderResponse {
     ok: bool,
-    /// Whether it was made now: an order that says the same is not made twice.
+    /// `false` if an active order with the same text existed already.
     created: bool,
     order: StandingOrderSchema,
 }
