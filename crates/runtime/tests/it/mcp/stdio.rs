@@ -298,7 +298,7 @@ async fn a_program_that_was_changed_is_not_started_again_with_more_than_commands
             let told = output.as_text();
             assert!(told.contains("the call was not made") && told.contains("`server.py`"), "{told}");
             assert!(
-                told.contains("has changed since its first start") && told.contains("a person"),
+                told.contains("has changed since its first start") && told.contains("check the file"),
                 "{told}"
             );
             fs::write(&file, before).unwrap();
