@@ -16,14 +16,6 @@ const MAX_QUOTED_CHARS: usize = 200;
 ///
 /// # Errors
 /// A description of the first mistake, with the place in the arguments.
-///
-/// ```
-/// use longhaul_core::deferral::check_arguments;
-/// let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
-/// assert_eq!(check_arguments(schema, r#"{"n":3}"#), Ok(()));
-/// assert_eq!(check_arguments(schema, r#"{"n":"x"}"#), Err("`n` must be an integer, not a text".to_owned()));
-/// assert_eq!(check_arguments(schema, "{}"), Err("`n` is missing".to_owned()));
-/// ```
 pub(crate) fn check_arguments(schema: &str, arguments: &str) -> Result<(), String> {
     let Ok(schema) = serde_json::from_str::<Value>(schema) else { return Ok(()) };
     let arguments = serde_json::from_str::<Value>(arguments).map_err(|error| format!("no JSON: {error}"))?;
@@ -169,5 +161,19 @@ fn kind_of(value: &Value) -> &'static str {
         Value::String(_) => "a text",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_mistake_is_named_with_its_place() {
+        let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
+        assert_eq!(check_arguments(schema, r#"{"n":3}"#), Ok(()));
+        let mistake = "`n` must be an integer, not a text".to_owned();
+        assert_eq!(check_arguments(schema, r#"{"n":"x"}"#), Err(mistake));
+        assert_eq!(check_arguments(schema, "{}"), Err("`n` is missing".to_owned()));
     }
 }
