@@ -27,7 +27,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Runs the agent on the newest message of a conversation (AG-UI) */
+        /** Run the agent on the newest message of a conversation (AG-UI) */
         post: operations["agUiRun"];
         delete?: never;
         options?: never;
@@ -42,7 +42,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The agents that are configured */
+        /** List the configured agents */
         get: operations["listAgents"];
         put?: never;
         post?: never;
@@ -59,7 +59,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tools that ask */
+        /** List tool calls that wait for approval */
         get: operations["listApprovals"];
         put?: never;
         post?: never;
@@ -78,7 +78,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Answers one */
+        /** Answer an approval request */
         post: operations["decideApproval"];
         delete?: never;
         options?: never;
@@ -95,7 +95,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The page's cookie for the token */
+        /** Exchange the token for the page's cookie */
         post: operations["login"];
         delete?: never;
         options?: never;
@@ -112,7 +112,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Removes the page's cookie */
+        /** Remove the page's cookie */
         post: operations["logout"];
         delete?: never;
         options?: never;
@@ -129,7 +129,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Sends a message; to a busy session it waits */
+        /** Send a message; a busy session queues it */
         post: operations["sendMessage"];
         delete?: never;
         options?: never;
@@ -144,11 +144,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The messages that wait */
+        /** List the queued messages */
         get: operations["listQueue"];
         put?: never;
         post?: never;
-        /** Removes all messages that wait */
+        /** Clear the queue */
         delete: operations["clearQueue"];
         options?: never;
         head?: never;
@@ -165,11 +165,11 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Removes a message that waits */
+        /** Remove a queued message */
         delete: operations["removeQueued"];
         options?: never;
         head?: never;
-        /** Changes a message that waits */
+        /** Edit a queued message */
         patch: operations["editQueued"];
         trace?: never;
     };
@@ -180,7 +180,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Which model answers, and which servers are here */
+        /** List the models and the model servers of this machine */
         get: operations["listModels"];
         put?: never;
         post?: never;
@@ -199,7 +199,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Markdown as markup that is safe to show */
+        /** Render Markdown as safe HTML */
         post: operations["renderMarkdown"];
         delete?: never;
         options?: never;
@@ -214,7 +214,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Which sessions speak of something, the newest first */
+        /** Search all sessions, the newest first */
         get: operations["search"];
         put?: never;
         post?: never;
@@ -231,10 +231,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The sessions, the most recently changed first */
+        /** List sessions, the most recently changed first */
         get: operations["listSessions"];
         put?: never;
-        /** Makes a session */
+        /** Create a session */
         post: operations["createSession"];
         delete?: never;
         options?: never;
@@ -249,15 +249,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One session */
+        /** Get a session */
         get: operations["getSession"];
         put?: never;
         post?: never;
-        /** Deletes a session for good */
+        /** Delete a session for good */
         delete: operations["deleteSession"];
         options?: never;
         head?: never;
-        /** Renames a session */
+        /** Rename a session */
         patch: operations["renameSession"];
         trace?: never;
     };
@@ -270,7 +270,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Stores content */
+        /** Upload content */
         post: operations["uploadBlob"];
         delete?: never;
         options?: never;
@@ -285,7 +285,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The bytes of what the log names */
+        /** Get the bytes of a blob that the log names */
         get: operations["readBlob"];
         put?: never;
         post?: never;
@@ -304,7 +304,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Stops what goes on */
+        /** Cancel the current run */
         post: operations["cancelRun"];
         delete?: never;
         options?: never;
@@ -321,7 +321,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes room now, or says how */
+        /** Compact a session now, or plan it (dry run) */
         post: operations["compact"];
         delete?: never;
         options?: never;
@@ -336,7 +336,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Compactions and prunes */
+        /** List compactions and prunings */
         get: operations["listCompactions"];
         put?: never;
         post?: never;
@@ -355,7 +355,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What an undo brought back may be compacted again */
+        /** Release an undone range, so that it may be compacted again */
         post: operations["releaseCompaction"];
         delete?: never;
         options?: never;
@@ -372,7 +372,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The model sees the original again */
+        /** Undo a compaction */
         post: operations["undoCompaction"];
         delete?: never;
         options?: never;
@@ -387,7 +387,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What fills the window */
+        /** Get the use of the context window */
         get: operations["getContext"];
         put?: never;
         post?: never;
@@ -404,7 +404,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What happens, as it happens (server-sent events) */
+        /** Stream the events of a session (server-sent events) */
         get: operations["watchEvents"];
         put?: never;
         post?: never;
@@ -421,7 +421,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A session as a file */
+        /** Export a session */
         get: operations["exportSession"];
         put?: never;
         post?: never;
@@ -440,7 +440,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** A new session that shares the log up to a position */
+        /** Fork a session at a position of its log */
         post: operations["forkSession"];
         delete?: never;
         options?: never;
@@ -457,7 +457,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Gives a session another agent or model; its history stays */
+        /** Switch a session to another agent or model; its history stays */
         post: operations["switchModel"];
         delete?: never;
         options?: never;
@@ -472,7 +472,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Everything that was said, page by page */
+        /** List all messages of the log, page by page */
         get: operations["listMessages"];
         put?: never;
         post?: never;
@@ -489,10 +489,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The standing orders, the oldest first */
+        /** List standing orders, the oldest first */
         get: operations["listOrders"];
         put?: never;
-        /** Pins a standing order: the model is shown it whole from its next step on */
+        /** Pin a standing order, which the model sees whole from its next step on */
         post: operations["pinOrder"];
         delete?: never;
         options?: never;
@@ -510,11 +510,11 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Removes a standing order; the log keeps it */
+        /** Remove a standing order; the log keeps it */
         delete: operations["removeOrder"];
         options?: never;
         head?: never;
-        /** Gives a standing order another text */
+        /** Edit a standing order */
         patch: operations["editOrder"];
         trace?: never;
     };
@@ -525,7 +525,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The exact original, or what matches */
+        /** Recall an exact original, or search a session */
         get: operations["recall"];
         put?: never;
         post?: never;
@@ -544,7 +544,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Goes on */
+        /** Resume a session */
         post: operations["resumeRun"];
         delete?: never;
         options?: never;
@@ -562,8 +562,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Asks the model's server again at once
-         * @description Only where the session waits for it (`waiting_for_server`); else nothing happens.
+         * Retry the model's server at once
+         * @description Has an effect only while the session waits for the server (status `waiting_for_server`).
          */
         post: operations["retryNow"];
         delete?: never;
@@ -579,9 +579,9 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The settings that hold, and where they come from */
+        /** Get the current settings and their sources */
         get: operations["getSettings"];
-        /** Changes settings, for every session from its next decision on */
+        /** Change settings of all sessions from their next decision on */
         put: operations["changeSettings"];
         post?: never;
         delete?: never;
@@ -599,7 +599,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Sends the newest message of a chat and streams its answer (AI SDK UI message stream) */
+        /** Send the newest message of a chat and stream the answer (AI SDK UI message stream) */
         post: operations["uiChat"];
         delete?: never;
         options?: never;
@@ -614,7 +614,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Streams the answer that is on its way in a chat, from its beginning */
+        /** Stream the current answer of a chat from its beginning */
         get: operations["uiChatStream"];
         put?: never;
         post?: never;
@@ -631,7 +631,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the server lives */
+        /** Check whether the server is running */
         get: operations["getHealth"];
         put?: never;
         post?: never;
@@ -648,7 +648,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Figures in the text format of Prometheus */
+        /** Get metrics in the text format of Prometheus */
         get: operations["getMetrics"];
         put?: never;
         post?: never;
@@ -665,7 +665,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The opening link: to the page, with its cookie */
+        /** Open the page with a login link, which sets its cookie */
         get: operations["openPage"];
         put?: never;
         post?: never;
@@ -682,7 +682,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This description */
+        /** Get this description */
         get: operations["getOpenapi"];
         put?: never;
         post?: never;
@@ -699,7 +699,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the server can work */
+        /** Check whether the server is ready */
         get: operations["getReadiness"];
         put?: never;
         post?: never;
@@ -716,7 +716,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A file of the page */
+        /** Get a file of the page */
         get: operations["getPageFile"];
         put?: never;
         post?: never;
@@ -731,34 +731,34 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         AgentBrief: {
-            /** @description Whether sessions have it that ask for none. */
+            /** @description `true` for the default agent. */
             isDefault: boolean;
-            /** @description The model it is configured with. */
+            /** @description The configured model of the agent. */
             model: string;
             name: string;
             usable: boolean;
-            /** @description Why it cannot be used. */
+            /** @description The reason why the agent cannot be used. */
             why?: string;
         };
         Agents: {
-            /** @description The usual one first. */
+            /** @description The agents, the default one first. */
             agents: components["schemas"]["AgentBrief"][];
         };
         /** @description An event of the stream. */
         AgUiEvent: {
             type: string;
         };
-        /** @description What a client posts: `RunAgentInput`. Other fields are passed over. */
+        /** @description The request of an AG-UI client: `RunAgentInput`. Other fields are ignored. */
         AgUiInput: {
             /** @description `agent`: for a new conversation, a configured agent by name. */
             forwardedProps?: Record<string, never> | null;
-            /** @description The newest one counts. */
+            /** @description The messages of the client. Only the newest one is used. */
             messages: components["schemas"]["AgUiMessage"][];
             /** @description Answers to questions that ended a run. */
             resume?: components["schemas"]["AgUiResume"][];
             /** @description The client's name for the run. */
             runId: string;
-            /** @description The client's state; `longhaul` in it is ours. */
+            /** @description The client's state. The server writes to its key `longhaul`. */
             state?: Record<string, never> | null;
             /** @description The conversation: a session's id, or any name of up to 500 characters. */
             threadId: string;
@@ -781,13 +781,13 @@ export interface components {
             label: string;
             value: string;
         };
-        /** @description A tool that asks. */
+        /** @description A tool call that waits for approval. */
         Approval: {
-            /** @description On the whole server. */
+            /** @description The id of the approval, unique on the server. */
             approvalId: string;
-            /** @description The arguments; `null` if what the model wrote is no JSON. */
+            /** @description The arguments as JSON, or `null` if the model wrote invalid JSON. */
             args: unknown;
-            /** @description The arguments as the model wrote them. */
+            /** @description The arguments as text, as the model wrote them. */
             argsText: string;
             callId: string;
             sessionId: string;
@@ -807,13 +807,13 @@ export interface components {
         Approvals: {
             approvals: components["schemas"]["Approval"][];
         };
-        /** @description A server of models on this machine that answers. */
+        /** @description A model server on this machine. */
         Backend: {
-            /** @description Where its API begins. */
+            /** @description The base URL of its API. */
             baseUrl: string;
-            /** @description Its models, as it lists them. */
+            /** @description The names of the server's models. */
             models: string[];
-            /** @description Whose it probably is, for example `Ollama`. */
+            /** @description The probable kind of server, for example `Ollama`. */
             name: string;
         };
         Basis: {
@@ -826,7 +826,7 @@ export interface components {
             /** Format: int64 */
             newMessagesEstimate: number;
         };
-        /** @description The name of stored content. */
+        /** @description The hash of stored content. */
         BlobRef: {
             /** Format: int64 */
             bytes: number;
@@ -843,7 +843,7 @@ export interface components {
         CancelRun: {
             clearQueue?: boolean;
         };
-        /** @description What a compaction did, or would do. */
+        /** @description The outcome of a compaction, or its plan. */
         Compacted: components["schemas"]["CompactionMade"] | components["schemas"]["CompactionNotMade"] | components["schemas"]["CompactionPlanned"];
         /** @description An edit of the view. */
         Compaction: {
@@ -882,7 +882,7 @@ export interface components {
             ok: boolean;
             reason: string;
         };
-        /** @description What a compaction would do. */
+        /** @description The plan of a compaction. */
         CompactionPlan: {
             action: components["schemas"]["PlannedAction"];
             /** Format: int64 */
@@ -919,18 +919,18 @@ export interface components {
         };
         CompactRequest: {
             dryRun?: boolean;
-            /** @description What is to be kept, in words. */
+            /** @description Instructions for the summary: what to keep. */
             instructions?: string | null;
             strategy?: string | null;
         };
-        /** @description A message's content: a text, or a list of parts. */
+        /** @description The content of a message: a text, or a list of parts. */
         Content: string | components["schemas"]["GivenPart"][];
-        /** @description How full the window is, what fills it, and on what the figures rest. Tokens throughout. */
+        /** @description The use of the context window: how full it is, what fills it, and where the figures come from. All counts are tokens. */
         Context: {
             basis: components["schemas"]["Basis"];
             /**
              * Format: int64
-             * @description Messages shown as summaries or notes.
+             * @description The number of messages that the view replaces by summaries or notes.
              */
             compacted: number;
             /** Format: int64 */
@@ -940,7 +940,7 @@ export interface components {
             deferredTools: number;
             /**
              * Format: double
-             * @description As a share.
+             * @description The expected error of `total`, as a share of 1.
              */
             expectedError: number;
             /** Format: int64 */
@@ -954,7 +954,7 @@ export interface components {
             percent: number;
             /**
              * Format: int64
-             * @description Tool results shown as placeholders.
+             * @description The number of tool results that the view shows as placeholders.
              */
             pruned: number;
             source: string;
@@ -1016,7 +1016,7 @@ export interface components {
             seq: number;
             sessionId: string;
             strategy: string;
-            /** @description How the check of the model's answers ended, if a model was asked for a summary. */
+            /** @description The outcome of the check of the summary, if a model was asked for one. */
             summary?: components["schemas"]["SummaryCheck"];
             survival: components["schemas"]["Survival"] | null;
             /** Format: int64 */
@@ -1039,7 +1039,7 @@ export interface components {
             sessionId: string;
         };
         ContextOmitted: {
-            /** @description By this name it is undone. */
+            /** @description The id by which the omission is undone. */
             compactionId: string;
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -1047,7 +1047,7 @@ export interface components {
              */
             name: "context:omitted";
             parts: components["schemas"]["OmittedPart"][];
-            /** @description The words of the model's server. */
+            /** @description The error message of the model's server. */
             reason: string;
             runId?: string;
             seq: number;
@@ -1057,7 +1057,7 @@ export interface components {
             compactionId: string;
             /** Format: int64 */
             compressedTokens: number;
-            /** @description What was done, and why there. */
+            /** @description A sentence that says what was done and why. */
             costNote: string;
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -1094,7 +1094,7 @@ export interface components {
             compactionCount: number;
             /**
              * Format: int64
-             * @description Tokens of the total that are estimated.
+             * @description The tokens of `total` that are estimated.
              */
             estimated: number;
             /** Format: double */
@@ -1123,12 +1123,12 @@ export interface components {
             provider: string;
             /**
              * Format: int64
-             * @description Its window in tokens, where somebody states it.
+             * @description The context window in tokens, if it is known.
              */
             window: number | null;
         };
         /**
-         * @description Why an answer is not whole.
+         * @description The reason why an answer is incomplete.
          * @enum {string}
          */
         Cut: "cancelled" | "lost" | "paused";
@@ -1157,13 +1157,13 @@ export interface components {
         Event: components["schemas"]["MessageAdded"] | components["schemas"]["MessageDequeued"] | components["schemas"]["RunStarted"] | components["schemas"]["RunComplete"] | components["schemas"]["SessionParked"] | components["schemas"]["LlmThinking"] | components["schemas"]["LlmResponse"] | components["schemas"]["LlmToolCall"] | components["schemas"]["LlmToolResult"] | components["schemas"]["LlmSwitched"] | components["schemas"]["RunWaiting"] | components["schemas"]["LlmError"] | components["schemas"]["LlmUnsupportedInput"] | components["schemas"]["LlmChunk"] | components["schemas"]["LlmToolInput"] | components["schemas"]["LlmSnapshot"] | components["schemas"]["ToolStarted"] | components["schemas"]["ToolOutput"] | components["schemas"]["ToolApprovalRequest"] | components["schemas"]["ToolApprovalResponse"] | components["schemas"]["ContextUsage"] | components["schemas"]["ContextEstimate"] | components["schemas"]["ContextPruned"] | components["schemas"]["ContextCompressed"] | components["schemas"]["ContextCompactFailed"] | components["schemas"]["ContextOmitted"] | components["schemas"]["ContextRestored"] | components["schemas"]["OrderPinnedEvent"] | components["schemas"]["OrderEditedEvent"] | components["schemas"]["OrderRemovedEvent"] | components["schemas"]["ContextCompacting"] | components["schemas"]["MessageQueued"] | components["schemas"]["MessageEdited"] | components["schemas"]["MessageRemoved"] | components["schemas"]["QueueSnapshot"] | components["schemas"]["StreamGap"];
         /** @enum {string} */
         ExportFormat: "jsonl" | "markdown";
-        /** @description What went wrong: the stable code, and words for people. */
+        /** @description An error: a stable code and a message for people. */
         Failed: {
             code: components["schemas"]["ProblemCode"];
             message: string;
         };
         /**
-         * @description Why a run ended.
+         * @description The reason why a run ended.
          * @enum {string}
          */
         FinishReason: "stop" | "max-steps" | "cancelled" | "timeout" | "loop-detected" | "length" | "error";
@@ -1176,9 +1176,9 @@ export interface components {
             /** Format: int64 */
             atSeq?: number | null;
         };
-        /** @description What was found, and whether everything was looked through. */
+        /** @description The hits of a search, and whether the search was complete. */
         Found: {
-            /** @description `true` if nothing was left out. */
+            /** @description `true` if the search covered everything. */
             complete: boolean;
             hits: components["schemas"]["Hit"][];
             /** @description The gaps of the search; empty if the answer is complete. */
@@ -1190,12 +1190,12 @@ export interface components {
             blob?: components["schemas"]["GivenBlob"] | null;
             /** @description The bytes, in base64. */
             data?: string | null;
-            /** @description Found out by the content if it is left out. */
+            /** @description The media type. Without it, the server detects it from the content. */
             mediaType?: string | null;
-            /** @description The file's name; `filename` is taken too. */
+            /** @description The file's name. `filename` is accepted as well. */
             name?: string | null;
         };
-        /** @description A part as a client gives it. */
+        /** @description A part as a client sends it. */
         GivenPart: {
             text: string;
             /** @enum {string} */
@@ -1211,20 +1211,20 @@ export interface components {
             /** @description `ok` or `ready`. */
             status: string;
         };
-        /** @description A message, or a title, that has all the words. */
+        /** @description A message or title that contains all words of the query. */
         Hit: {
             /** Format: int64 */
             at: number | null;
-            /** @description What recalls the whole message; `null` for a title. */
+            /** @description The handle that recalls the whole message; `null` for a title. */
             handle: string | null;
             role: components["schemas"]["Role"] | null;
             /**
              * Format: int64
-             * @description Where the message is; `null` for a title.
+             * @description The position of the message; `null` for a title.
              */
             seq: number | null;
             sessionId: string;
-            /** @description The words and what stands around them. */
+            /** @description An excerpt with the matching words. */
             text: string;
             title: string | null;
         };
@@ -1240,7 +1240,7 @@ export interface components {
             name: "llm:chunk";
             /**
              * Format: int64
-             * @description Characters of this voice before it.
+             * @description The number of characters of this kind (text or reasoning) before the chunk.
              */
             offset: number;
             runId?: string;
@@ -1316,9 +1316,9 @@ export interface components {
             sessionId: string;
         };
         LlmToolCall: {
-            /** @description The arguments; `null` if what the model wrote is no JSON. */
+            /** @description The arguments as JSON, or `null` if the model wrote invalid JSON. */
             args: unknown;
-            /** @description The arguments as the model wrote them. */
+            /** @description The arguments as text, as the model wrote them. */
             argsText: string;
             callId: string;
             /**
@@ -1344,7 +1344,7 @@ export interface components {
             runId?: string;
             sessionId: string;
             stepId: string;
-            /** @description With the first piece of a call; `null` after that. */
+            /** @description The name of the tool in the first chunk of a call, then `null`. */
             toolName: string | null;
         };
         LlmToolResult: {
@@ -1356,7 +1356,7 @@ export interface components {
             name: "llm:tool-result";
             /** Format: int64 */
             omittedChars?: number;
-            /** @description The whole of what was truncated. */
+            /** @description The blob with the whole output. */
             rawResult?: components["schemas"]["BlobRef"];
             runId?: string;
             sanitized: components["schemas"]["Part"][];
@@ -1371,9 +1371,9 @@ export interface components {
         };
         LlmUnsupportedInput: {
             details?: components["schemas"]["UnsupportedDetails"];
-            /** @description What the model is shown in its place. */
+            /** @description The text that the model sees instead. */
             errors: string[];
-            /** @description A media type. */
+            /** @description The media type of the part. */
             fileType?: string;
             model?: string;
             /**
@@ -1388,7 +1388,7 @@ export interface components {
         LoginRequest: {
             token: string;
         };
-        /** @description Stored content and what it is. */
+        /** @description Stored content with its media type and name. */
         Media: {
             blob: components["schemas"]["BlobRef"];
             /** Format: int32 */
@@ -1397,11 +1397,11 @@ export interface components {
             name?: string;
             /**
              * Format: int32
-             * @description Pixels.
+             * @description In pixels.
              */
             width?: number;
         };
-        /** @description A message as the log has it. */
+        /** @description A message of the log. */
         Message: {
             /**
              * Format: int64
@@ -1411,19 +1411,19 @@ export interface components {
             callId?: string;
             /**
              * Format: int64
-             * @description When a placeholder took its place, in milliseconds since 1970.
+             * @description The time when a placeholder replaced the result, in milliseconds since 1970.
              */
             compactedAt?: number;
-            /** @description Why an answer that is `lost` was cut off. */
+            /** @description The error that cut off an answer marked `lost`. */
             error?: components["schemas"]["Failed"];
             id: string;
             interrupted?: components["schemas"]["Cut"];
             isNote?: boolean;
             isSummary?: boolean;
-            /** @description What its client sent along with a user message. */
+            /** @description The metadata that the client sent with a user message. */
             metadata?: components["schemas"]["MessageMetadata"];
             model?: components["schemas"]["Origin"];
-            /** @description What clients sent along with the messages that became this one, by their ids in the queue. */
+            /** @description The metadata of the queued messages that were joined into this one, by their ids in the queue. */
             originalMetadata?: {
                 [key: string]: components["schemas"]["MessageMetadata"];
             };
@@ -1436,13 +1436,13 @@ export interface components {
             seq: number;
             /**
              * Format: int64
-             * @description When the tool began to run, in milliseconds since 1970; a call that never ran has none.
+             * @description The time when the tool started, in milliseconds since 1970. Absent if the call never ran.
              */
             startedAt?: number;
             status?: components["schemas"]["Outcome"];
             /**
              * Format: int64
-             * @description When a summary took its place, in milliseconds since 1970.
+             * @description The time when a summary replaced the message, in milliseconds since 1970.
              */
             summarizedAt?: number;
             tokenUsage?: components["schemas"]["TokenUsage"];
@@ -1451,24 +1451,24 @@ export interface components {
             truncated?: boolean;
         };
         MessageAdded: {
-            /** @description The message that this one goes on with. */
+            /** @description The id of the message that this one continues. */
             continues?: string;
-            /** @description Why this answer is not whole. */
+            /** @description The reason why the answer is incomplete. */
             interrupted?: components["schemas"]["Cut"];
             messageId: string;
-            /** @description What its client sent along with a user message. */
+            /** @description The metadata that the client sent with a user message. */
             metadata?: components["schemas"]["MessageMetadata"];
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             name: "message:added";
-            /** @description What clients sent along with the messages that became this one, by their ids in the queue. */
+            /** @description The metadata of the queued messages that were joined into this one, by their ids in the queue. */
             originalMetadata?: {
                 [key: string]: components["schemas"]["MessageMetadata"];
             };
             parts: components["schemas"]["Part"][];
-            /** @description More of this answer follows. */
+            /** @description `true` if another message continues this answer. */
             paused?: boolean;
             role: components["schemas"]["Role"];
             runId?: string;
@@ -1500,7 +1500,7 @@ export interface components {
             runId?: string;
             sessionId: string;
         };
-        /** @description Data of a client's own, kept with a message: at most 16 KiB of JSON and 32 levels. */
+        /** @description A client's own data, stored with a message: at most 16 KiB of JSON and 32 levels. */
         MessageMetadata: {
             [key: string]: unknown;
         };
@@ -1529,15 +1529,15 @@ export interface components {
         Messages: {
             /**
              * Format: int64
-             * @description Where the next page begins.
+             * @description The value of `after` for the next page.
              */
             after: number | null;
             /**
              * Format: int64
-             * @description Where the page before ends.
+             * @description The value of `before` for the previous page.
              */
             before: number | null;
-            /** @description The positions of damaged events among the messages, if there are any: what they said is lost, the rest is shown. */
+            /** @description The positions of damaged events on this page, if there are any. Their content is lost; the rest is complete. */
             damaged?: number[];
             hasMore: boolean;
             messages: components["schemas"]["Message"][];
@@ -1555,35 +1555,35 @@ export interface components {
             total: number;
         };
         Models: {
-            /** @description Servers of this machine that answer. */
+            /** @description The model servers that answer on this machine. */
             backends: components["schemas"]["Backend"][];
             current: components["schemas"]["CurrentModel"];
-            /** @description Whether the current model is the scripted one of the demo. */
+            /** @description `true` if the current model is the scripted model of the demo. */
             demo: boolean;
             /** @description The folder that the agent's tools work in. */
             workspace: string;
         };
         /** @description A message for the agent. */
         NewMessage: {
-            /** @description For a new session: a configured agent by name; the usual one if it is left out. */
+            /** @description For a new session: the name of a configured agent. Without it, the default agent. */
             agent?: string | null;
             content: components["schemas"]["Content"];
             metadata?: components["schemas"]["MessageMetadata"] | null;
-            /** @description A new session if it is left out. */
+            /** @description The session. Without it, a new session is created. */
             sessionId?: string | null;
         };
         NewSession: {
-            /** @description A configured agent by name; the usual one if it is left out. */
+            /** @description The name of a configured agent. Without it, the default agent. */
             agent?: string | null;
             title?: string | null;
         };
         /** @description A part of a request that is left out because the model's server refuses it. */
         OmittedPart: {
-            /** @description What the model is shown in its place. */
+            /** @description The text that the model sees instead. */
             note: string;
             /**
              * Format: int64
-             * @description Its number in the message or the content, from 0.
+             * @description The index in the message or the content, from 0.
              */
             part: number;
             /**
@@ -1594,7 +1594,7 @@ export interface components {
             /** @enum {string} */
             what: "part";
         } | {
-            /** @description Its name. */
+            /** @description The name of the tool. */
             name: string;
             /** @enum {string} */
             what: "tool";
@@ -1616,7 +1616,7 @@ export interface components {
             text: string;
         };
         OrderPinned: {
-            /** @description Whether it was made now: an order that says the same is not made twice. */
+            /** @description `false` if an active order with the same text existed already. */
             created: boolean;
             ok: boolean;
             order: components["schemas"]["StandingOrder"];
@@ -1624,7 +1624,7 @@ export interface components {
         OrderPinnedEvent: {
             /**
              * Format: int64
-             * @description The message it was said in, if it is known.
+             * @description The position of the message that contains the order, if it is known.
              */
             fromSeq?: number;
             /**
@@ -1633,7 +1633,7 @@ export interface components {
              */
             name: "order:pinned";
             orderId: string;
-            /** @description The order that does not hold any more. */
+            /** @description The id of the order that this one replaces. */
             replaces?: string;
             runId?: string;
             seq: number;
@@ -1657,29 +1657,29 @@ export interface components {
             orders: components["schemas"]["StandingOrder"][];
         };
         /**
-         * @description Who made a standing order.
+         * @description The author of a standing order.
          * @enum {string}
          */
         OrderSource: "user" | "model" | "summary" | "detected";
         /**
-         * @description Whether a standing order holds.
+         * @description The state of a standing order.
          * @enum {string}
          */
         OrderState: "active" | "superseded" | "removed";
-        /** @description Who serves a model. */
+        /** @description The provider, API and name of a model. */
         Origin: {
             api: string;
             model: string;
             provider: string;
         };
         /**
-         * @description How a tool ended.
+         * @description The outcome of a tool call.
          * @enum {string}
          */
         Outcome: "completed" | "error" | "cancelled" | "interrupted";
         /** @description A part of a message. */
         Part: {
-            /** @description Markup that is safe to show, where it was asked for. */
+            /** @description The text as safe HTML, if the request asked for it. */
             html?: string;
             /** @description The provider's own item, as JSON. */
             native?: string;
@@ -1722,7 +1722,7 @@ export interface components {
         /** @enum {string} */
         Persisted: "partial_assistant" | "tools_in_progress";
         PinOrder: {
-            /** @description The order that it takes the place of. */
+            /** @description The id of the order that the new one replaces. */
             replaces?: string | null;
             text: string;
         };
@@ -1737,14 +1737,14 @@ export interface components {
             title: string;
             /**
              * Format: int64
-             * @description Tokens that the view would have (`context-overflow`).
+             * @description The tokens that the view would have (`context-overflow`).
              */
             tokens?: number;
             /** @description `urn:longhaul:problem:` and the code. */
             type: string;
             /**
              * Format: int64
-             * @description Tokens that are usable (`context-overflow`).
+             * @description The usable tokens of the window (`context-overflow`).
              */
             usable?: number;
         };
@@ -1773,15 +1773,15 @@ export interface components {
             content: components["schemas"]["Content"];
             metadata?: components["schemas"]["MessageMetadata"] | null;
         };
-        /** @description A message that waits. */
+        /** @description A queued message. */
         QueueEntry: {
             id: string;
-            /** @description What its client sent along. */
+            /** @description The metadata that the client sent. */
             metadata?: components["schemas"]["MessageMetadata"];
             parts: components["schemas"]["Part"][];
             /**
              * Format: int64
-             * @description From 1.
+             * @description The position in the queue, from 1.
              */
             position: number;
             /**
@@ -1801,23 +1801,23 @@ export interface components {
             sessionId: string;
         };
         Recalled: {
-            /** @description What matches a `query`, the best first; left out where a handle was given. */
+            /** @description The messages that match a `query`, the best first. Absent if a handle was given. */
             hits?: components["schemas"]["RecallHit"][];
             sessionId: string;
-            /** @description The original, or the hits one below the other; empty if nothing matches. */
+            /** @description The original, or all hits as one text; empty if nothing matches. */
             text: string;
         };
-        /** @description A message that matches. */
+        /** @description A message that matches the query. */
         RecallHit: {
             handle: string;
             /**
              * Format: int64
-             * @description Where it is in the log.
+             * @description The position in the log.
              */
             seq: number;
-            /** @description Whose words these are: `user`, `assistant`, `note`, `result of TOOL`. */
+            /** @description The speaker: `user`, `assistant`, `note`, or `result of TOOL`. */
             speaker: string;
-            /** @description The words and what stands around them. */
+            /** @description An excerpt with the matching words. */
             text: string;
         };
         Released: {
@@ -1831,7 +1831,7 @@ export interface components {
             html: string[];
         };
         /**
-         * @description A form that texts are given in besides their own.
+         * @description An additional format of texts.
          * @enum {string}
          */
         RenderForm: "html";
@@ -1843,15 +1843,15 @@ export interface components {
             ok: boolean;
             /**
              * Format: int64
-             * @description What the view has now.
+             * @description The tokens of the view now.
              */
             tokens: number;
         };
         Resumed: {
-            /** @description Where it began in another folder than the one in which its tools work now: that, in words. */
+            /** @description A warning, if the session was created in another folder than the one in which its tools work now. */
             folderWarning?: string;
             ok: boolean;
-            /** @description Why not. */
+            /** @description The reason why nothing was resumed. */
             reason?: string;
             resumed: boolean;
             sessionId: string;
@@ -1860,12 +1860,12 @@ export interface components {
         ResumeRun: Record<string, never>;
         Retried: {
             ok: boolean;
-            /** @description Whether the session waited for its model's server. */
+            /** @description `true` if the session was waiting, so that an attempt was made at once. */
             retried: boolean;
             sessionId: string;
         };
         /**
-         * @description Who writes.
+         * @description The role of a message.
          * @enum {string}
          */
         Role: "user" | "assistant" | "tool";
@@ -1901,7 +1901,7 @@ export interface components {
         RunWaiting: {
             /**
              * Format: int64
-             * @description The attempt that comes, from 1 for the first repetition.
+             * @description The number of the next attempt: 1 is the first repetition.
              */
             attempt: number;
             lastError: components["schemas"]["Failed"];
@@ -1924,17 +1924,17 @@ export interface components {
          * @enum {string}
          */
         SearchGap: "more-hits" | "too-many-sessions" | "too-many-events" | "too-much-content" | "damage";
-        /** @description What became of a message: taken at once, or queued for the next step. */
+        /** @description The outcome of sending a message: taken at once, or queued for the next step. */
         Sent: components["schemas"]["SentNow"] | components["schemas"]["SentLater"];
         SentLater: {
-            /** @description Its name in the queue. */
+            /** @description The message's id in the queue. */
             id: string;
-            /** @description For people. */
+            /** @description A text for people. */
             message: string;
             ok: boolean;
             /**
              * Format: int64
-             * @description Its place in the queue, from 1.
+             * @description The position in the queue, from 1.
              */
             position: number;
             /** @enum {boolean} */
@@ -1942,7 +1942,7 @@ export interface components {
             sessionId: string;
         };
         SentNow: {
-            /** @description Its name in the log. */
+            /** @description The message's id in the log. */
             messageId: string;
             ok: boolean;
             /** @enum {boolean} */
@@ -1959,32 +1959,32 @@ export interface components {
              * @description Milliseconds since 1970.
              */
             createdAt: number;
-            /** @description The positions of damaged events, if there are any. The figures are those of what stands before the first. */
+            /** @description The positions of damaged events, if there are any. The other fields describe the log before the first of them. */
             damaged?: number[];
-            /** @description Why a damaged session cannot go on. */
+            /** @description The reason why a damaged session cannot continue. */
             error?: components["schemas"]["Failed"];
-            /** @description The folder in which it began, if it is known. */
+            /** @description The folder in which the session was created, if it is known. */
             folder?: string;
-            /** @description Where it began in another folder than the one in which its tools work now: that, in words. */
+            /** @description A warning, if the session was created in another folder than the one in which its tools work now. */
             folderWarning?: string;
-            /** @description Only in the answer to a fork. */
+            /** @description The origin of a fork. Only in the response that creates it. */
             forkedFrom?: components["schemas"]["ForkedFrom"];
-            /** @description How it goes on then. */
+            /** @description The action that makes the session continue. */
             goOn?: string;
             id: string;
             lastError?: components["schemas"]["Failed"];
             lastFinishReason?: components["schemas"]["FinishReason"];
             /**
              * Format: int64
-             * @description The newest position of its log.
+             * @description The position of the log's newest event.
              */
             lastSeq: number;
             model: components["schemas"]["Origin"];
-            /** @description Why it rests for good. */
+            /** @description The reason why the session is parked. */
             parked?: string;
             /**
              * Format: int64
-             * @description Messages that wait.
+             * @description The number of queued messages.
              */
             queued: number;
             status: components["schemas"]["Status"];
@@ -1992,10 +1992,10 @@ export interface components {
             tokenUsage: components["schemas"]["TokenUsage"];
             /** Format: int64 */
             updatedAt: number;
-            /** @description Only while the status is `waiting_for_server`. */
+            /** @description The wait for the model's server. Only while the status is `waiting_for_server`. */
             waiting?: components["schemas"]["Waiting"];
         };
-        /** @description What is known of a session without opening it. */
+        /** @description A session in the list of sessions. */
         SessionBrief: {
             /**
              * Format: int64
@@ -2004,16 +2004,16 @@ export interface components {
             createdAt: number;
             id: string;
             lastError?: components["schemas"]["Failed"];
-            /** @description How its newest run ended, where nothing runs now and the end is among the newest of its log. */
+            /** @description The finish reason of the newest run. Absent during a run, and if the end is not among the newest events. */
             lastFinishReason?: components["schemas"]["FinishReason"];
             /**
              * Format: int64
-             * @description The newest position of its log.
+             * @description The position of the log's newest event.
              */
             lastSeq: number;
             /**
              * Format: int64
-             * @description Messages that wait.
+             * @description The number of queued messages.
              */
             queued: number;
             status: components["schemas"]["Status"];
@@ -2036,28 +2036,28 @@ export interface components {
         Sessions: {
             sessions: components["schemas"]["SessionBrief"][];
         };
-        /** @description The settings that hold. */
+        /** @description The current settings. */
         Settings: {
             allowed: components["schemas"]["SettingsAllowed"];
             autoRecall: boolean;
             pruningAgent: string;
             sources: components["schemas"]["SettingsSources"];
-            /** @description The strategies that there are. */
+            /** @description The names of all strategies. */
             strategies: string[];
             strategy: string;
             summarizeWith: string;
             trigger: components["schemas"]["SettingsTrigger"] | null;
         };
-        /** @description What may be chosen: a strategy or a trigger as it stands here, agents and models by `value`. */
+        /** @description The values to choose from: strategies and triggers by name, agents and models by `value`. */
         SettingsAllowed: {
             autoRecall: boolean[];
             pruningAgent: components["schemas"]["AllowedName"][];
             strategy: string[];
             summarizeWith: components["schemas"]["AllowedName"][];
-            /** @description `none` is when the strategy itself says. */
+            /** @description A trigger by name. `none` means the strategy's own trigger. */
             trigger: string[];
         };
-        /** @description What is to change: what is left out stays, `null` gives it back to the agent file. */
+        /** @description The settings to change. An absent key keeps its value, and `null` returns it to the agent file. */
         SettingsChange: {
             autoRecall?: boolean | null;
             /** @description `__same__`, an agent or a model. */
@@ -2067,7 +2067,7 @@ export interface components {
             summarizeWith?: string | null;
             trigger?: components["schemas"]["SettingsTrigger"] | null;
         };
-        /** @description Where each value comes from: `default`, `agent-file` or `settings`. */
+        /** @description The source of each value: `default`, `agent-file` or `settings`. */
         SettingsSources: {
             autoRecall: string;
             pruningAgent: string;
@@ -2075,24 +2075,24 @@ export interface components {
             summarizeWith: string;
             trigger: string;
         };
-        /** @description When a strategy acts. */
+        /** @description The trigger of a strategy. */
         SettingsTrigger: {
             /**
              * Format: double
-             * @description Of the window, above 0 and at most 1.
+             * @description A share of the window, above 0 and at most 1.
              */
             percentage?: number | null;
             /** Format: int64 */
             triggerTokens?: number | null;
-            /** @description `threshold`, which need not be said, or `overflow`, `planner`, `manual` without a figure. */
+            /** @description `threshold` (the default), or `overflow`, `planner` or `manual`, which take no number. */
             type?: string | null;
         };
         /**
-         * @description Who wrote a message.
+         * @description The source of a message.
          * @enum {string}
          */
         Source: "typed" | "note" | "summary" | "model";
-        /** @description What was said so far in one voice. */
+        /** @description The partial output of one kind. */
         Spoken: {
             text: string;
             type: components["schemas"]["Voice"];
@@ -2101,23 +2101,23 @@ export interface components {
         StandingOrder: {
             /**
              * Format: int64
-             * @description The message it was said in, if it is known.
+             * @description The position of the message that contains the order, if it is known.
              */
             fromSeq?: number;
             id: string;
             /**
              * Format: int64
-             * @description The event that pinned it.
+             * @description The position of the event that pinned the order.
              */
             seq: number;
             source: components["schemas"]["OrderSource"];
             state: components["schemas"]["OrderState"];
-            /** @description The order that holds instead. */
+            /** @description The id of the order that replaces this one. */
             supersededBy?: string;
             text: string;
         };
         /**
-         * @description What a session does.
+         * @description The status of a session.
          * @enum {string}
          */
         Status: "idle" | "streaming" | "executing_tools" | "waiting_approval" | "compacting" | "waiting_for_server" | "parked";
@@ -2136,29 +2136,29 @@ export interface components {
         };
         /** @description The outcome of the check of a model's summary. */
         SummaryCheck: {
-            /** @description Whether the edit has a summary that passed the check; `false` for an extract in its place. */
+            /** @description `true` if the edit has a summary that passed the check; `false` for an extract. */
             checked: boolean;
-            /** @description Why earlier answers were refused, in words, oldest first. */
+            /** @description The reasons why earlier answers were refused, oldest first. */
             reasons: string[];
         };
-        /** @description What an edit leaves of the facts, by class. */
+        /** @description The number of facts that an edit keeps, by class. */
         Survival: {
             classes: {
                 [key: string]: components["schemas"]["Tally"];
             };
         };
         SwitchedModel: {
-            /** @description The model as the log has it now; at `next-step` it is still the one before. */
+            /** @description The model in the log. With `next-step` it is still the previous one. */
             model: components["schemas"]["Origin"];
             ok: boolean;
             sessionId: string;
             when: components["schemas"]["When"];
         };
-        /** @description An agent, a model, or both. */
+        /** @description The agent, the model, or both. */
         SwitchModel: {
-            /** @description A configured agent by name; the present one if it is left out. */
+            /** @description The name of a configured agent. Without it, the session keeps its agent. */
             agent?: string | null;
-            /** @description A model of a configured agent, or one that the usual agent's server lists; the agent's own if it is left out. */
+            /** @description A model of a configured agent, or one that the default agent's server lists. Without it, the agent's own model. */
             model?: string | null;
         };
         Tally: {
@@ -2184,7 +2184,7 @@ export interface components {
             cacheWriteTokens: number;
             /**
              * Format: int64
-             * @description With what was read from and written to the cache.
+             * @description All input tokens, cache reads and writes included.
              */
             inputTokens: number;
             /** Format: int64 */
@@ -2196,9 +2196,9 @@ export interface components {
         };
         ToolApprovalRequest: {
             approvalId: string;
-            /** @description The arguments; `null` if what the model wrote is no JSON. */
+            /** @description The arguments as JSON, or `null` if the model wrote invalid JSON. */
             args: unknown;
-            /** @description The arguments as the model wrote them. */
+            /** @description The arguments as text, as the model wrote them. */
             argsText: string | null;
             callId: string;
             /**
@@ -2224,9 +2224,9 @@ export interface components {
             sessionId: string;
         };
         ToolCall: {
-            /** @description The arguments; `null` if what the model wrote is no JSON. */
+            /** @description The arguments as JSON, or `null` if the model wrote invalid JSON. */
             args: unknown;
-            /** @description The arguments as the model wrote them. */
+            /** @description The arguments as text, as the model wrote them. */
             argsText: string;
             callId: string;
             status: components["schemas"]["CallStatus"] | null;
@@ -2261,7 +2261,7 @@ export interface components {
             seq: number;
             sessionId: string;
         };
-        /** @description How much of a result the model is shown; the blob has the rest. */
+        /** @description The part of a tool result that the model sees. The blob has the whole. */
         Truncation: {
             blob: components["schemas"]["BlobRef"];
             /** Format: int64 */
@@ -2273,16 +2273,16 @@ export interface components {
             /** Format: int64 */
             totalChars: number;
         };
-        /** @description What `DefaultChatTransport` posts. Other fields are passed over. */
+        /** @description The request of the AI SDK's `DefaultChatTransport`. Other fields are ignored. */
         UiChat: {
-            /** @description For a new chat: a configured agent by name; the usual one if it is left out. */
+            /** @description For a new chat: the name of a configured agent. Without it, the default agent. */
             agent?: string | null;
             /** @description The chat: a session's id, or any name of up to 500 characters. */
             id: string;
             message?: components["schemas"]["UiMessage"] | null;
-            /** @description The newest one counts. */
+            /** @description The messages of the client. Only the newest one is used. */
             messages?: components["schemas"]["UiMessage"][];
-            /** @description `submit-message`, or `regenerate-message` to go on after an error. */
+            /** @description `submit-message`, or `regenerate-message` to continue after an error. */
             trigger?: string | null;
         };
         UiMessage: {
@@ -2297,15 +2297,15 @@ export interface components {
             type: string;
         };
         /**
-         * @description What an undo would come to now: `built-on` means that a later edit must be undone first.
+         * @description The outcome that an undo would have now. `built-on` means that a later edit must be undone first.
          * @enum {string}
          */
         UndoNow: "possible" | "undone" | "built-on" | "no-room";
-        /** @description Of a picture or a file that the model does not take. */
+        /** @description Details of a picture or file that the model does not accept. */
         UnsupportedDetails: {
             name: string | null;
         };
-        /** @description Content that was stored. */
+        /** @description Stored content. */
         Uploaded: {
             /** Format: int64 */
             bytes: number;
@@ -2318,7 +2318,7 @@ export interface components {
             /** Format: int32 */
             width: number | null;
         };
-        /** @description The part to send it as. */
+        /** @description The part that refers to the content in a message. */
         UploadedPart: {
             blob: components["schemas"]["BlobRef"];
             mediaType: string;
@@ -2332,7 +2332,7 @@ export interface components {
         Waiting: {
             /**
              * Format: int64
-             * @description The attempt that comes, from 1 for the first repetition.
+             * @description The number of the next attempt: 1 is the first repetition.
              */
             attempt: number;
             lastError: components["schemas"]["Failed"];
@@ -2344,12 +2344,12 @@ export interface components {
             reason: components["schemas"]["WaitReason"];
         };
         /**
-         * @description Why a model call is made again.
+         * @description The reason why a model call is repeated.
          * @enum {string}
          */
         WaitReason: "outage" | "rate-limit" | "broken-answer";
         /**
-         * @description When the switch holds.
+         * @description The time when the switch takes effect.
          * @enum {string}
          */
         When: "now" | "next-step" | "already";
@@ -2380,14 +2380,14 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description It is the one that is known */
+            /** @description The content is unchanged. */
             304: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2396,7 +2396,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2405,7 +2405,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -2438,7 +2438,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key again does nothing and gets the same answer. */
+                /** @description An idempotency key: a repeated request with the same key has no effect and gets the first response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -2450,7 +2450,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Each `data:` is one event of AG-UI */
+            /** @description A stream in which each `data:` is one AG-UI event. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2459,7 +2459,7 @@ export interface operations {
                     "text/event-stream": components["schemas"]["AgUiEvent"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2477,7 +2477,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2486,7 +2486,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2495,7 +2495,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -2504,7 +2504,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2531,7 +2531,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key was used for another request, or what was asked was refused. */
+            /** @description The idempotency key belongs to another request, or the request was refused. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2540,7 +2540,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -2587,7 +2587,7 @@ export interface operations {
                     "application/json": components["schemas"]["Agents"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2605,7 +2605,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2614,7 +2614,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -2654,7 +2654,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What waits */
+            /** @description The queued messages. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2663,7 +2663,7 @@ export interface operations {
                     "application/json": components["schemas"]["Approvals"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2681,7 +2681,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2690,7 +2690,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2699,7 +2699,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2708,7 +2708,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -2743,7 +2743,7 @@ export interface operations {
                 sessionId?: string;
             };
             header?: {
-                /** @description The same key again does nothing and gets the same answer. */
+                /** @description An idempotency key: a repeated request with the same key has no effect and gets the first response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2766,7 +2766,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApprovalDecided"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2784,7 +2784,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2793,7 +2793,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2802,7 +2802,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -2811,7 +2811,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2838,7 +2838,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key was used for another request, or what was asked was refused. */
+            /** @description The idempotency key belongs to another request, or the request was refused. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2847,7 +2847,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -2889,7 +2889,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description With the cookie */
+            /** @description A redirect to the page that sets the cookie. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2898,7 +2898,7 @@ export interface operations {
                     "application/json": components["schemas"]["Done"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2916,7 +2916,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2925,7 +2925,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -2952,7 +2952,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -2990,7 +2990,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Without the cookie */
+            /** @description The cookie is removed. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2999,7 +2999,7 @@ export interface operations {
                     "application/json": components["schemas"]["Done"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3008,7 +3008,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3017,7 +3017,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3050,7 +3050,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key again does nothing and gets the same answer. */
+                /** @description An idempotency key: a repeated request with the same key has no effect and gets the first response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -3062,7 +3062,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Taken, or queued */
+            /** @description The message was taken or queued. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3071,7 +3071,7 @@ export interface operations {
                     "application/json": components["schemas"]["Sent"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3089,7 +3089,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3098,7 +3098,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3107,7 +3107,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3116,7 +3116,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3143,7 +3143,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key was used for another request, or what was asked was refused. */
+            /** @description The idempotency key belongs to another request, or the request was refused. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3152,7 +3152,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3201,7 +3201,7 @@ export interface operations {
                     "application/json": components["schemas"]["Queue"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3219,7 +3219,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3228,7 +3228,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3237,7 +3237,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3246,7 +3246,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3295,7 +3295,7 @@ export interface operations {
                     "application/json": components["schemas"]["QueueCleared"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3313,7 +3313,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3322,7 +3322,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3331,7 +3331,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3340,7 +3340,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3391,7 +3391,7 @@ export interface operations {
                     "application/json": components["schemas"]["QueueChanged"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3409,7 +3409,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3418,7 +3418,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3427,7 +3427,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3436,7 +3436,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3491,7 +3491,7 @@ export interface operations {
                     "application/json": components["schemas"]["QueueChanged"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3509,7 +3509,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3518,7 +3518,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3527,7 +3527,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3536,7 +3536,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3563,7 +3563,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3610,7 +3610,7 @@ export interface operations {
                     "application/json": components["schemas"]["Models"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3628,7 +3628,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3637,7 +3637,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3679,7 +3679,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description In the order of the texts */
+            /** @description The HTML of each text, in the order of the request. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3688,7 +3688,7 @@ export interface operations {
                     "application/json": components["schemas"]["Rendered"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3706,7 +3706,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3715,7 +3715,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -3742,7 +3742,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3774,9 +3774,9 @@ export interface operations {
     search: {
         parameters: {
             query: {
-                /** @description 20 unless it is said, at most 100. */
+                /** @description The most hits: 20 by default, at most 100. */
                 limit?: number;
-                /** @description Words, all of which must be there. */
+                /** @description The words to search for. A hit contains all of them. */
                 q: string;
             };
             header?: never;
@@ -3785,7 +3785,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The messages and titles that have all the words, and whether anything was left out */
+            /** @description The messages and titles that contain all words, and whether the search was complete. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3794,7 +3794,7 @@ export interface operations {
                     "application/json": components["schemas"]["Found"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3812,7 +3812,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3821,7 +3821,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3870,7 +3870,7 @@ export interface operations {
                     "application/json": components["schemas"]["Sessions"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3888,7 +3888,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3897,7 +3897,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3930,7 +3930,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key again does nothing and gets the same answer. */
+                /** @description An idempotency key: a repeated request with the same key has no effect and gets the first response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -3951,7 +3951,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3969,7 +3969,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3978,7 +3978,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4014,7 +4014,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key was used for another request, or what was asked was refused. */
+            /** @description The idempotency key belongs to another request, or the request was refused. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4023,7 +4023,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4072,7 +4072,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4090,7 +4090,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4099,7 +4099,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4108,7 +4108,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4117,7 +4117,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4166,7 +4166,7 @@ export interface operations {
                     "application/json": components["schemas"]["Deleted"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4184,7 +4184,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4193,7 +4193,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4202,7 +4202,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4211,7 +4211,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4264,7 +4264,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4282,7 +4282,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4291,7 +4291,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4300,7 +4300,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4309,7 +4309,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4336,7 +4336,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4391,7 +4391,7 @@ export interface operations {
                     "application/json": components["schemas"]["Uploaded"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4409,7 +4409,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4418,7 +4418,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4427,7 +4427,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4436,7 +4436,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4463,7 +4463,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4504,7 +4504,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The bytes; pictures with their own type */
+            /** @description The bytes. Pictures have their media type. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4517,7 +4517,7 @@ export interface operations {
                     "image/webp": number[];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4535,7 +4535,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4544,7 +4544,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4553,7 +4553,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4562,7 +4562,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4595,7 +4595,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key again does nothing and gets the same answer. */
+                /** @description An idempotency key: a repeated request with the same key has no effect and gets the first response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -4609,7 +4609,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was stopped */
+            /** @description What was stopped. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4618,7 +4618,7 @@ export interface operations {
                     "application/json": components["schemas"]["Cancelled"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4636,7 +4636,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4645,7 +4645,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4654,7 +4654,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4663,7 +4663,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4690,7 +4690,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key was used for another request, or what was asked was refused. */
+            /** @description The idempotency key belongs to another request, or the request was refused. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4699,7 +4699,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4732,7 +4732,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key again does nothing and gets the same answer. */
+                /** @description An idempotency key: a repeated request with the same key has no effect and gets the first response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -4746,7 +4746,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was done, or would be */
+            /** @description The outcome of the compaction, or its plan. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4755,7 +4755,7 @@ export interface operations {
                     "application/json": components["schemas"]["Compacted"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4773,7 +4773,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4782,7 +4782,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4791,7 +4791,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -4800,7 +4800,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4827,7 +4827,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key was used for another request, or what was asked was refused. */
+            /** @description The idempotency key belongs to another request, or the request was refused. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4836,7 +4836,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4885,7 +4885,7 @@ export interface operations {
                     "application/json": components["schemas"]["Compactions"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4903,7 +4903,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4912,7 +4912,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4921,7 +4921,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4930,7 +4930,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4963,7 +4963,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key again does nothing and gets the same answer. */
+                /** @description An idempotency key: a repeated request with the same key has no effect and gets the first response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -4983,7 +4983,7 @@ export interface operations {
                     "application/json": components["schemas"]["Released"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5001,7 +5001,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5010,7 +5010,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5019,7 +5019,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5028,7 +5028,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key was used for another request, or what was asked was refused. */
+            /** @description The idempotency key belongs to another request, or the request was refused. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5037,7 +5037,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5070,7 +5070,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key again does nothing and gets the same answer. */
+                /** @description An idempotency key: a repeated request with the same key has no effect and gets the first response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -5090,7 +5090,7 @@ export interface operations {
                     "application/json": components["schemas"]["Restored"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5108,7 +5108,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5117,7 +5117,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5126,7 +5126,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5135,7 +5135,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key was used for another request, or what was asked was refused. */
+            /** @description The idempotency key belongs to another request, or the request was refused. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5144,7 +5144,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5193,7 +5193,7 @@ export interface operations {
                     "application/json": components["schemas"]["Context"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5211,7 +5211,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5220,7 +5220,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5229,7 +5229,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5238,7 +5238,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5270,11 +5270,11 @@ export interface operations {
     watchEvents: {
         parameters: {
             query?: {
-                /** @description The position to go on from; 0 brings everything. */
+                /** @description The position after which events are sent. 0 sends all. */
                 after?: number;
             };
             header?: {
-                /** @description The `id` of the event to go on from; wins over `after` */
+                /** @description The `id` of the last received event. Takes precedence over `after`. */
                 "Last-Event-ID"?: string;
             };
             path: {
@@ -5284,7 +5284,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Each `data:` is one `Event`, `event:` its name, `id:` its position: `3` has all of event 3, `3.1` the first of the several events that it means */
+            /** @description A stream of events. `data:` is one `Event`, `event:` its name and `id:` its position. `3` is the whole of event 3, `3.1` the first of several announcements of event 3. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5293,7 +5293,7 @@ export interface operations {
                     "text/event-stream": components["schemas"]["Event"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5311,7 +5311,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5320,7 +5320,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5329,7 +5329,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5338,7 +5338,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5380,7 +5380,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The file. Damaged events are left out, and `x-longhaul-damaged-events` names their positions */
+            /** @description The file. Damaged events are left out; the header `x-longhaul-damaged-events` lists their positions. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5390,7 +5390,7 @@ export interface operations {
                     "text/markdown": string;
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5408,7 +5408,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5417,7 +5417,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5426,7 +5426,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5435,7 +5435,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5468,7 +5468,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key again does nothing and gets the same answer. */
+                /** @description An idempotency key: a repeated request with the same key has no effect and gets the first response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -5491,7 +5491,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5509,7 +5509,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5518,7 +5518,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5527,7 +5527,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5536,7 +5536,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5563,7 +5563,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key was used for another request, or what was asked was refused. */
+            /** @description The idempotency key belongs to another request, or the request was refused. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5572,7 +5572,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5605,7 +5605,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key again does nothing and gets the same answer. */
+                /** @description An idempotency key: a repeated request with the same key has no effect and gets the first response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -5619,7 +5619,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Switched, or will be at the next step */
+            /** @description The switch was made, or will be made at the next step. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5628,7 +5628,7 @@ export interface operations {
                     "application/json": components["schemas"]["SwitchedModel"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5646,7 +5646,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5655,7 +5655,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5664,7 +5664,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -5673,7 +5673,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5700,7 +5700,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key was used for another request, or what was asked was refused. */
+            /** @description The idempotency key belongs to another request, or the request was refused. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5709,7 +5709,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5741,13 +5741,13 @@ export interface operations {
     listMessages: {
         parameters: {
             query?: {
-                /** @description Behind this position; not with `before`. */
+                /** @description Only messages after this position. Not together with `before`. */
                 after?: number;
-                /** @description Before this position. */
+                /** @description Only messages before this position. */
                 before?: number;
-                /** @description 100 unless it is said, at most 500. */
+                /** @description The most messages of the page: 100 by default, at most 500. */
                 limit?: number;
-                /** @description Puts `html` beside the texts of models. */
+                /** @description `html` adds safe HTML to the texts of models. */
                 render?: components["schemas"]["RenderForm"];
             };
             header?: never;
@@ -5767,7 +5767,7 @@ export interface operations {
                     "application/json": components["schemas"]["Messages"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5785,7 +5785,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5794,7 +5794,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5803,7 +5803,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5812,7 +5812,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5844,7 +5844,7 @@ export interface operations {
     listOrders: {
         parameters: {
             query?: {
-                /** @description Those that do not hold any more too. */
+                /** @description `true` also returns removed and superseded orders. */
                 all?: boolean;
             };
             header?: never;
@@ -5855,7 +5855,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Those that hold */
+            /** @description The active orders. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5864,7 +5864,7 @@ export interface operations {
                     "application/json": components["schemas"]["Orders"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5882,7 +5882,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5891,7 +5891,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5900,7 +5900,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5909,7 +5909,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5942,7 +5942,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key again does nothing and gets the same answer. */
+                /** @description An idempotency key: a repeated request with the same key has no effect and gets the first response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -5956,7 +5956,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description An order that holds says the same */
+            /** @description An active order with this text exists already. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5974,7 +5974,7 @@ export interface operations {
                     "application/json": components["schemas"]["OrderPinned"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -5992,7 +5992,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6001,7 +6001,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6010,7 +6010,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6019,7 +6019,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6046,7 +6046,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key was used for another request, or what was asked was refused. */
+            /** @description The idempotency key belongs to another request, or the request was refused. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6055,7 +6055,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6105,7 +6105,7 @@ export interface operations {
                     "application/json": components["schemas"]["OrderChanged"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6123,7 +6123,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6132,7 +6132,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6141,7 +6141,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6150,7 +6150,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6204,7 +6204,7 @@ export interface operations {
                     "application/json": components["schemas"]["OrderChanged"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6222,7 +6222,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6231,7 +6231,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6240,7 +6240,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6249,7 +6249,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6276,7 +6276,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6321,7 +6321,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description As text, and each hit by itself */
+            /** @description The original or the hits. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6330,7 +6330,7 @@ export interface operations {
                     "application/json": components["schemas"]["Recalled"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6348,7 +6348,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6357,7 +6357,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6366,7 +6366,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6375,7 +6375,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6408,7 +6408,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key again does nothing and gets the same answer. */
+                /** @description An idempotency key: a repeated request with the same key has no effect and gets the first response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -6422,7 +6422,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Whether a run began */
+            /** @description Whether a run was resumed. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6431,7 +6431,7 @@ export interface operations {
                     "application/json": components["schemas"]["Resumed"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6449,7 +6449,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6458,7 +6458,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6467,7 +6467,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6476,7 +6476,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6503,7 +6503,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key was used for another request, or what was asked was refused. */
+            /** @description The idempotency key belongs to another request, or the request was refused. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6512,7 +6512,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6545,7 +6545,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key again does nothing and gets the same answer. */
+                /** @description An idempotency key: a repeated request with the same key has no effect and gets the first response. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -6559,7 +6559,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Whether an attempt was made at once */
+            /** @description Whether an attempt was made at once. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6568,7 +6568,7 @@ export interface operations {
                     "application/json": components["schemas"]["Retried"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6586,7 +6586,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6595,7 +6595,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6604,7 +6604,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6613,7 +6613,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6640,7 +6640,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key was used for another request, or what was asked was refused. */
+            /** @description The idempotency key belongs to another request, or the request was refused. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6649,7 +6649,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6696,7 +6696,7 @@ export interface operations {
                     "application/json": components["schemas"]["Settings"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6714,7 +6714,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6723,7 +6723,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6765,7 +6765,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The settings that hold now */
+            /** @description The new settings. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6774,7 +6774,7 @@ export interface operations {
                     "application/json": components["schemas"]["Settings"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6792,7 +6792,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6801,7 +6801,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6828,7 +6828,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6861,7 +6861,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key again does nothing and gets the same answer. */
+                /** @description An idempotency key: a repeated request with the same key has no effect and gets the first response. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -6873,7 +6873,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Each `data:` is one part, the last one `[DONE]` */
+            /** @description A stream in which each `data:` is one part, and the last is `[DONE]`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6882,7 +6882,7 @@ export interface operations {
                     "text/event-stream": components["schemas"]["UiPart"];
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6900,7 +6900,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6909,7 +6909,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6918,7 +6918,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body came to a stop. */
+            /** @description The request body did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
@@ -6927,7 +6927,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6954,7 +6954,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key was used for another request, or what was asked was refused. */
+            /** @description The idempotency key belongs to another request, or the request was refused. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6963,7 +6963,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7003,7 +7003,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Each `data:` is one part, the last one `[DONE]` */
+            /** @description A stream in which each `data:` is one part, and the last is `[DONE]`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7012,14 +7012,14 @@ export interface operations {
                     "text/event-stream": components["schemas"]["UiPart"];
                 };
             };
-            /** @description Nothing is on its way */
+            /** @description No answer is being written. */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7037,7 +7037,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7046,7 +7046,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7055,7 +7055,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7064,7 +7064,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7102,7 +7102,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It lives */
+            /** @description The server is running. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7131,7 +7131,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7149,7 +7149,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7158,7 +7158,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7198,14 +7198,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description To the page */
+            /** @description A redirect to the page. */
             303: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7214,7 +7214,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7223,7 +7223,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7232,7 +7232,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7241,7 +7241,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7288,7 +7288,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7306,7 +7306,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7315,7 +7315,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7353,7 +7353,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It can */
+            /** @description The server can accept work. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7378,7 +7378,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The file; it may lie in folders */
+                /** @description The path of the file. */
                 path: string;
             };
             cookie?: never;
@@ -7397,14 +7397,14 @@ export interface operations {
                     "text/javascript": string;
                 };
             };
-            /** @description It is the one that is known */
+            /** @description The content is unchanged. */
             304: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The request is wrong. */
+            /** @description The request is invalid. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7413,7 +7413,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The host name or the page that asks is foreign. */
+            /** @description The host name, or the origin of the page, is not allowed. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7422,7 +7422,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What is named does not exist. */
+            /** @description The named resource does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7431,7 +7431,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be done as things are. */
+            /** @description The request conflicts with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7440,7 +7440,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too much at once; `Retry-After` says when to come again. */
+            /** @description Too many requests. `Retry-After` tells when to try again. */
             429: {
                 headers: {
                     [name: string]: unknown;
