@@ -234,6 +234,6 @@ fn deleting_a_session_removes_what_only_it_had_and_nothing_new() {
 fn the_help_of_restore_says_where_the_sessions_go() {
     let help = Bench::new().run(&["restore", "--help"]).exits(0).out;
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(help.contains("where no others are"), "{help}");
-    assert!(help.contains("that the sessions are put into") && !help.contains("with the sessions"), "{help}");
+    assert!(help.contains("into an empty data folder or database"), "{help}");
+    assert!(help.contains("that receives the sessions") && !help.contains("with the sessions"), "{help}");
 }

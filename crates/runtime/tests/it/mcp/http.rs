@@ -108,7 +108,11 @@ async fn a_server_that_goes_away_and_comes_back() {
     fake.go_away();
     let lost = call.await.unwrap().as_text();
     assert!(lost.contains("lost in the middle of the call") && lost.contains("effect is unknown"), "{lost}");
-    let away = running.fails("echo", "{}").await;
+    let mut away = running.fails("echo", "{}").await;
+    // A connection that was still open may break under the next call, which then cannot know whether it was made.
+    if away.contains("lost in the middle of the call") {
+        away = running.fails("echo", "{}").await;
+    }
     assert!(away.contains("the call was not made") && away.contains("cannot be reached"), "{away}");
     assert!(!away.contains("key="), "{away}");
     fake.come_back();
