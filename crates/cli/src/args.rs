@@ -111,7 +111,7 @@ pub(crate) enum CliCommand {
     Lab(LabCommand),
     /// Point a client at the gateway: print the client's settings, write them, or start the client with them
     Wrap(WrapArgs),
-    /// Move all sessions from the data folder into a PostgreSQL database, or back
+    /// Copy all sessions from the data folder into a PostgreSQL database, or back
     Migrate(MigrateArgs),
     /// Copy all sessions into an empty folder, also while a server uses them
     Backup(BackupArgs),
@@ -127,7 +127,7 @@ pub(crate) struct MigrateArgs {
     /// The PostgreSQL database that receives the data folder's sessions
     #[arg(long, value_name = "URL", conflicts_with = "from")]
     pub(crate) to: Option<String>,
-    /// The PostgreSQL database whose sessions move into the data folder
+    /// The PostgreSQL database whose sessions are copied into the data folder
     #[arg(long, value_name = "URL")]
     pub(crate) from: Option<String>,
     /// The place of the images and long outputs of that database: s3://BUCKET/PREFIX or a path [default: the data folder]

@@ -45,7 +45,7 @@ impl ReceivedRequest {
     }
 }
 
-/// What a [`ScriptedUpstream`] does with a request.
+/// The answer of a [`ScriptedUpstream`] to a request.
 pub enum UpstreamAnswer {
     /// A whole body of JSON with this status.
     Json(u16, Value),

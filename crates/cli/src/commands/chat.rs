@@ -188,7 +188,7 @@ async fn converse(
     Ok((next, way_back))
 }
 
-/// Returns the hints about base URLs that nobody has seen, because the log is silenced while a person chats.
+/// Returns the hints about base URLs that the log did not show, because it is silent during a chat.
 fn unlogged_hints() -> Vec<String> {
     if log::is_log_silent() { take_base_url_hints() } else { Vec::new() }
 }

@@ -1,7 +1,7 @@
 //! Requests that a server refuses because of one of their parts: the part leaves the view, and the step is made again.
 //!
 //! A part that the error names, or whose kind it names, stays left out. If the error names nothing, the likeliest parts
-//! are tried in turn, and a part that was left out in vain comes back. The last attempt leaves out all suspects together,
+//! are tried in turn, and a part comes back if leaving it out did not help. The last attempt leaves out all suspects together,
 //! because two parts that are both bad hide each other from single guesses.
 
 use std::collections::BTreeSet;

@@ -46,7 +46,7 @@ impl SummaryWriting {
         self.draft.request(&shown[..end], &self.budget)
     }
 
-    /// Begins all calls anew in a smaller window after a failed one. Returns that window in tokens; `None` if the
+    /// Starts all calls again in a smaller window after a failed one. Returns that window in tokens; `None` if the
     /// summary is to be given up. `limit` is the window that the server named, in tokens.
     pub fn restart_smaller(&mut self, code: ErrorCode, limit: Option<u64>) -> Option<u64> {
         // A refusal for length shows that the estimate was too low. Any other failure would come again.
@@ -54,7 +54,7 @@ impl SummaryWriting {
             return None;
         }
         let mut fresh = self.fresh.take()?;
-        // A quarter less: nobody knows by how much the estimate was too low.
+        // A quarter less, because it is unknown how far the estimate was too low.
         let most = fresh.window_of_writer(&self.budget)? * 3 / 4;
         let window = limit.map_or(most, |limit| most.min(limit));
         // Another writer has a window of its own, and a smaller one for the session would change nothing.

@@ -19,7 +19,7 @@ const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/fix
 
 const WINDOWS: [u64; 9] = [4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 200_000, 400_000, 1_000_000];
 
-/// What was seen, so that a test that sees nothing fails.
+/// The counts of observed cases, so that a test that observes none fails.
 #[derive(Debug, Default)]
 struct Seen {
     edits: usize,

@@ -18,7 +18,7 @@ const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/fix
 /// Windows that recorded work of about a million tokens fills.
 const WINDOWS: [u64; 7] = [4_000, 8_000, 32_000, 128_000, 200_000, 400_000, 1_000_000];
 
-/// What was seen, so that a test that sees nothing fails.
+/// The counts of observed cases, so that a test that observes none fails.
 #[derive(Default)]
 pub(crate) struct Seen {
     edits: usize,

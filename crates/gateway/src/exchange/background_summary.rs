@@ -208,7 +208,7 @@ impl RequestFitter {
         for_extract
     }
 
-    /// Starts a background summary if one is due after this request, because the view fits and nobody needs to wait.
+    /// Starts a background summary if one is due after this request, because the view fits and no request needs to wait.
     ///
     /// # Errors
     /// [`GatewayError`] if the items cannot be read.

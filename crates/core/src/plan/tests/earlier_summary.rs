@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a model wrote of the beginning, in a view that is full again.
+/// A view that is full again and begins with a summary that a model wrote.
 fn summarised_before() -> Log {
     let mut log = talk(16, 150);
     let draft =

@@ -1,4 +1,4 @@
-//! What each strategy keeps, drops and says.
+//! The messages that each strategy keeps and drops, and the reasons that it gives.
 
 use super::*;
 

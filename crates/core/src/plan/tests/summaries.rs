@@ -196,7 +196,7 @@ fn the_summariser_rides_the_live_request_if_there_is_room() {
     assert!(flat.clone().request(log.history.view(), &Budget::new(1_000, None)).is_none());
 }
 
-/// What a tool put out cannot pass for a message of the user in what the summariser reads.
+/// Tool output cannot pass for a message of the user in the text that the summariser reads.
 #[test]
 fn a_transcript_marks_who_speaks() {
     let mut log = Log::turns(2, 500);

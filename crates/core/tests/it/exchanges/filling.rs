@@ -73,7 +73,7 @@ fn template(writer: SummaryWriterModel) -> Template {
     Template { history: session.history, draft: *draft, budget, policy }
 }
 
-/// How a writer behaves.
+/// The behaviour of a summariser.
 #[derive(Clone, Copy, Debug)]
 struct Writer {
     /// The chance of each misbehaviour at a call, in percent.
@@ -93,7 +93,7 @@ struct Task {
     outcome: Option<Result<(), MissingSummaryCause>>,
 }
 
-/// What was seen, so that a test that sees nothing fails.
+/// The counts of observed cases, so that a test that observes none fails.
 #[derive(Debug, Default)]
 struct Seen {
     written: u64,
@@ -517,7 +517,7 @@ impl<'t> World<'t> {
         let template = self.rng.pick(templates);
         let mut writing = SummaryWriting::new(template.draft.clone(), template.budget);
         let mut took_ms = 0;
-        // The calls since all were begun anew, without those that repeat one.
+        // The calls since all were started again, without those that repeat one.
         let (mut calls, mut is_repeated, mut all) = (0, false, 0);
         while let Some(request) = writing.next_request(&template.history) {
             all += 1;
