@@ -206,7 +206,7 @@ const checks = {
       assert.match(failed.message, /Incorrect API key/);
       assert.equal(failed.data.code, "auth");
       await assert.rejects(ask(ctx, "no-such-session", text("hello")), { code: -32002 });
-      await assert.rejects(begin(ctx, "/no/such/folder"), /no folder/);
+      await assert.rejects(begin(ctx, "/no/such/folder"), /not a folder/);
       await assert.rejects(ask(ctx, sessionId, [{ type: "audio", data: "AQ==", mimeType: "audio/wav" }]), {
         code: -32602,
       });

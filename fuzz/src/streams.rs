@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use longhaul_providers::sse::EventStream;
 use longhaul_providers::{
-    ProviderError, anthropic, gemini, lines, ollama, openai_chat, openai_responses, sse as events,
+    ProviderError, anthropic, gemini, ndjson, ollama, openai_chat, openai_responses, sse as events,
 };
 use longhaul_wire::sse::{SseEvent, SseReader};
 
@@ -13,7 +13,7 @@ pub(crate) fn sse(data: &[u8]) {
     let Some((cut, body)) = data.split_first() else { return };
     let (whole, cut) = (pieces(body, body.len()), pieces(body, usize::from(*cut % 23) + 1));
     assert_eq!(read(events::events(of(&whole))), read(events::events(of(&cut))), "cut elsewhere");
-    assert_eq!(read(lines::events(of(&whole))), read(lines::events(of(&cut))), "cut elsewhere");
+    assert_eq!(read(ndjson::events(of(&whole))), read(ndjson::events(of(&cut))), "cut elsewhere");
     let one = raw(&whole);
     assert_eq!(one, raw(&cut), "cut elsewhere");
     assert!(body.starts_with(&one.concat()), "bytes were changed");

@@ -20,7 +20,7 @@ pub(crate) fn body(data: &[u8]) {
     let [dialect, change, body @ ..] = data else { return };
     let wire = wire(*dialect);
     let body = Bytes::copy_from_slice(body);
-    let Ok(envelope) = wire.read(body) else { return };
+    let Ok(envelope) = wire.parse_request(body) else { return };
     let text = |range: &std::ops::Range<usize>| {
         let bytes = envelope.bytes.get(range.clone());
         std::str::from_utf8(bytes.expect("a range lies inside")).expect("a range is whole characters")
@@ -35,10 +35,10 @@ pub(crate) fn body(data: &[u8]) {
             assert_eq!(again.strip_prefix(b"x"), Some(form.as_slice()), "a form is added to what is there");
         }
     }
-    let Ok(pieces) = wire.segments(&items, 0) else { return };
+    let Ok(pieces) = wire.parse_segments(&items, 0) else { return };
     assert_eq!(pieces.len(), items.len(), "pieces of each item");
     assert_eq!(
-        wire.render(&envelope, &RequestEdit::default()).as_deref(),
+        wire.render_request(&envelope, &RequestEdit::default()).as_deref(),
         Ok(&*envelope.bytes),
         "nothing was changed"
     );
@@ -52,8 +52,8 @@ pub(crate) fn body(data: &[u8]) {
         steps: (change & 16 != 0 && count > 0).then(|| steps.to_vec()),
         ..RequestEdit::default()
     };
-    if let Ok(rendered) = wire.render(&envelope, &edited) {
-        let again = wire.read(rendered).expect("what is written is read again");
+    if let Ok(rendered) = wire.render_request(&envelope, &edited) {
+        let again = wire.parse_request(rendered).expect("what is written is read again");
         if let Some(model) = &edited.model {
             assert_eq!(&again.model, model);
         }
@@ -80,5 +80,5 @@ pub(crate) fn stream(data: &[u8]) {
     }
     splice.end(3, &mut out);
     let _ = (watcher.seen().parts(), splice.seen().written_bytes());
-    let _ = (wire.collect(&all), wire.answer(body));
+    let _ = (wire.collect_answer(&all), wire.parse_answer(body));
 }

@@ -993,7 +993,7 @@ export interface components {
             sessionId: string;
             strategy: string;
             /** Format: int64 */
-            trigger: number | null;
+            trigger: number;
         };
         ContextCompressed: {
             compactionId: string;
@@ -1020,7 +1020,7 @@ export interface components {
             summary?: components["schemas"]["SummaryCheck"];
             survival: components["schemas"]["Survival"] | null;
             /** Format: int64 */
-            trigger: number | null;
+            trigger: number;
         };
         ContextEstimate: {
             /** Format: int64 */
@@ -1249,7 +1249,8 @@ export interface components {
         };
         LlmError: {
             code: components["schemas"]["ProblemCode"];
-            context: components["schemas"]["ErrorContext"];
+            /** @description The failed model call. Absent in an error outside of a call. */
+            context?: components["schemas"]["ErrorContext"];
             error: string;
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -1877,7 +1878,7 @@ export interface components {
              * @enum {string}
              */
             name: "run:complete";
-            runId?: string;
+            runId: string;
             seq: number;
             sessionId: string;
             /** Format: int64 */
@@ -1894,7 +1895,7 @@ export interface components {
              * @enum {string}
              */
             name: "run:started";
-            runId?: string;
+            runId: string;
             seq: number;
             sessionId: string;
         };

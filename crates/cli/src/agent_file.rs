@@ -7,6 +7,7 @@ use longhaul::config::{
     AgentConfig, AgentSource, ConfigError, ProviderKind, SystemPrompt, TriggerConfig, UserConfigFile,
 };
 use longhaul::config_agent::read_file_text;
+use longhaul::io_error::io_error_text;
 
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
@@ -94,9 +95,21 @@ fn find(place: &CliEnvironment) -> Outcome<Option<PathBuf>> {
     match &place.named_config {
         Some(named) if named.is_file() => Ok(Some(named.clone())),
         Some(named) => {
-            Err(CommandError::usage(format!("--config {}: there is no such file", named.display())))
+            let why = if named.is_dir() { "it is a folder" } else { "there is no such file" };
+            Err(CommandError::usage(format!("--config {}: {why}", named.display())))
         }
-        None => Ok(place.usual_configs.iter().find(|path| path.is_file()).cloned()),
+        None => {
+            let found = place.usual_configs.iter().find(|path| path.is_file() || path.is_dir());
+            match found {
+                // Skipped, the folder would leave a person with the defaults and no reason.
+                Some(folder) if folder.is_dir() => Err(CommandError::usage(format!(
+                    "{} is a folder, and an agent file is expected there: rename the folder, or name a file with \
+                     --config",
+                    folder.display()
+                ))),
+                found => Ok(found.cloned()),
+            }
+        }
     }
 }
 
@@ -111,7 +124,7 @@ fn own_file(place: &CliEnvironment) -> Outcome<Option<UserConfigFile>> {
     let Some(own) = place.own_config().filter(|own| own.is_file()) else { return Ok(None) };
     let shown = own.display().to_string();
     let text = read_file_text(&own)
-        .map_err(|error| CommandError::usage(format!("{shown} cannot be read: {error}")))?;
+        .map_err(|error| CommandError::usage(format!("{shown} cannot be read: {}", io_error_text(&error))))?;
     UserConfigFile::parse(&text, &shown).map(Some).map_err(|error| CommandError::usage(error.to_string()))
 }
 
@@ -161,8 +174,9 @@ fn with_agents(
                     let line =
                         line_behind(&text, "agents", file).map(|line| format!(":{line}")).unwrap_or_default();
                     return Err(CommandError::usage(format!(
-                        "{}{line}: {file}, the file of `agents.{name}`, cannot be read: {error}",
-                        path.display()
+                        "{}{line}: {file}, the file of `agents.{name}`, cannot be read: {}",
+                        path.display(),
+                        io_error_text(&error)
                     )));
                 }
                 // An agent's file goes through the same trust check as the main file, because it can name
@@ -179,6 +193,17 @@ fn with_agents(
     Ok(config)
 }
 
+/// The note on a file with mistakes whose first bytes make it UTF-16.
+const UTF16_NOTE: &str =
+    "\nthe first two bytes of the file say that it is UTF-16; if it is not, save it again as UTF-8";
+
+/// Returns whether a file begins with the byte order mark of UTF-16. Random bytes give a text of foreign letters then.
+fn is_utf16(path: &Path) -> bool {
+    // The file was read a moment ago. If it is gone now, only the note is missing.
+    std::fs::read(path)
+        .is_ok_and(|bytes| bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]))
+}
+
 type Parse = fn(&str, &str) -> Result<AgentConfig, ConfigError>;
 
 fn read(
@@ -189,8 +214,11 @@ fn read(
 ) -> Outcome<AgentConfig> {
     let shown = path.display().to_string();
     let text = read_file_text(path)
-        .map_err(|error| CommandError::usage(format!("{shown} cannot be read: {error}")))?;
-    let mut config = parse(&text, &shown).map_err(|error| CommandError::usage(error.to_string()))?;
+        .map_err(|error| CommandError::usage(format!("{shown} cannot be read: {}", io_error_text(&error))))?;
+    let mut config = parse(&text, &shown).map_err(|error| {
+        let encoding = if is_utf16(path) { UTF16_NOTE } else { "" };
+        CommandError::usage(format!("{error}{encoding}"))
+    })?;
     // A named file counts as approved, and its approval is remembered for the day it is merely found.
     if place.named_config.is_some() {
         // Where it is merely found it may be asked about because of the person's own file.
@@ -212,8 +240,9 @@ fn prompt(config: &AgentConfig, path: &Path, text: &str) -> Outcome<SystemPrompt
             let line =
                 line_behind(text, "systemPrompt", file).map(|line| format!(":{line}")).unwrap_or_default();
             CommandError::usage(format!(
-                "{}{line}: {file}, the file of `systemPrompt`, cannot be read: {error}",
-                path.display()
+                "{}{line}: {file}, the file of `systemPrompt`, cannot be read: {}",
+                path.display(),
+                io_error_text(&error)
             ))
         })
     })?;

@@ -1,6 +1,6 @@
 //! The command line of `longhaul`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
@@ -61,6 +61,9 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere")]
     pub(crate) base_url: Option<String>,
 }
+
+/// The port of a server without a named one, for corrections.
+const DEFAULT_PORT: u16 = 4400;
 
 /// A count of something that is asked for.
 fn at_least_one() -> RangedU64ValueParser<usize> {
@@ -261,11 +264,51 @@ fn host_and_port(text: &str) -> Result<String, String> {
     }
 }
 
+/// Reads the address to listen on: an address or a name of this machine with a port, or a port alone.
+///
+/// # Errors
+/// A correction, as it must be typed.
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
+        return Err(format!("the port is missing; write {}", SocketAddr::new(address, DEFAULT_PORT)));
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        Some(parts) => parts,
+        None if text.bytes().all(|byte| byte.is_ascii_digit()) => ("127.0.0.1", text),
+        None => return Err(format!("the port is missing; write {text}:{DEFAULT_PORT}")),
+    };
+    let Ok(port) = port.parse::<u16>() else {
+        return Err(format!("the port must be a number from 0 to 65535, not `{port}`"));
+    };
+    if host.is_empty() {
+        return Err(format!("write 127.0.0.1:{port} for this machine alone, or 0.0.0.0:{port} for all"));
+    }
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return if address.is_ipv6() {
+            Err(format!("an IPv6 address stands in brackets; write {}", SocketAddr::new(address, port)))
+        } else {
+            Ok(SocketAddr::new(address, port))
+        };
+    }
+    let found: Vec<SocketAddr> = (host, port).to_socket_addrs().map(Iterator::collect).unwrap_or_default();
+    let own = || found.iter().filter(|address| address.ip().is_loopback());
+    // IPv4 comes first: the default address is one, and other programs are told to connect to it.
+    match (own().find(|address| address.is_ipv4()).or_else(|| own().next()), found.first()) {
+        (Some(address), _) => Ok(*address),
+        // A name may change its address, and other machines may reach it. The address itself is a decision.
+        (None, Some(address)) => Err(format!("{host} is not a name of this machine alone; write {address}")),
+        (None, None) => Err(format!("the host {host} is unknown; write 127.0.0.1:{port}")),
+    }
+}
+
 /// `serve`.
 #[derive(Debug, Default, PartialEq, Eq, Group)]
 pub(crate) struct ServeArgs {
     /// The address to listen on [default: the agent file's, or 127.0.0.1:4400]; port 0 picks a free port
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = listen_address)]
     pub(crate) addr: Option<SocketAddr>,
     /// The file with the token that clients must send [default: `token` in the data folder, created if missing]
     #[arg(long, value_name = "FILE")]
@@ -480,4 +523,30 @@ pub(crate) struct ModelsArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::listen_address;
+
+    #[test]
+    fn an_address_to_listen_on_is_taken_or_corrected() {
+        for (text, expected) in [
+            ("127.0.0.1:4490", "127.0.0.1:4490"),
+            ("4471", "127.0.0.1:4471"),
+            ("localhost:4490", "127.0.0.1:4490"),
+            ("[::1]:80", "[::1]:80"),
+        ] {
+            assert_eq!(listen_address(text).map(|address| address.to_string()).as_deref(), Ok(expected));
+        }
+        for (text, correction) in [
+            ("127.0.0.1:80000", "the port must be a number from 0 to 65535, not `80000`"),
+            ("127.0.0.1", "the port is missing; write 127.0.0.1:4400"),
+            ("::1", "the port is missing; write [::1]:4400"),
+            ("localhost", "the port is missing; write localhost:4400"),
+            (":4400", "write 127.0.0.1:4400 for this machine alone, or 0.0.0.0:4400 for all"),
+        ] {
+            assert_eq!(listen_address(text).unwrap_err(), correction, "{text}");
+        }
+    }
 }

@@ -24,7 +24,7 @@ use longhaul_core::message::ModelOrigin;
 use longhaul_core::run::ToolApproval;
 use longhaul_providers::connect::{Kind, connect};
 use longhaul_providers::http::{NetworkVariables, Secret};
-use longhaul_providers::{DeclaredLimits, Limits, ModelEndpoint, SharedProvider, catalogued};
+use longhaul_providers::{DeclaredLimits, Limits, ModelEndpoint, SharedProvider, catalog_provider};
 use reqwest::Url;
 
 use crate::agent_file;
@@ -77,7 +77,7 @@ pub(crate) async fn agent(
     // Declared limits go into the provider, and the catalogue around it: declared, then the server's, then the
     // catalogue's.
     let base = provider(place, &config.model, config_agent::declared_limits(config))?;
-    let provider = catalogued::with_catalog_limits(base, &config.model.base_url);
+    let provider = catalog_provider::with_catalog_limits(base, &config.model.base_url);
     let limits = provider.limits().await;
     tracing::debug!(
         provider = config.model.provider.as_str(),
@@ -204,7 +204,7 @@ fn provider(
         // An address without a scheme is a frequent mistake, and the URL parser's own message does not name it.
         connect(kind, endpoint).map_err(|error| match suggest_base_url(&model.base_url, kind) {
             Some(meant) => CommandError::usage(format!(
-                "`{}` is no address of a server: did you mean {meant} ?",
+                "`{}` is not the address of a server: did you mean {meant} ?",
                 model.base_url
             )),
             None => CommandError::usage(error.to_string()),

@@ -29,14 +29,17 @@ use longhaul::config_agent::McpFailurePolicy;
 use longhaul::session::{Runtime, Session};
 use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_core::run::Run;
+use longhaul_providers::http::{operation_hint, warn_of_base_url};
+use longhaul_wire::base_url::without_operation;
 use tracing_subscriber::EnvFilter;
 
+use crate::agent_file::ResolvedConfig;
 use crate::args::{CliArgs, CliCommand, ServeArgs};
 use crate::assemble::{self, ToolApprovalMode};
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
 use crate::term::human::grouped;
-use crate::term::log::LogLineWriter;
+use crate::term::log::{LogLineWriter, NoticeFormat};
 use crate::term::style::TextPainter;
 use crate::term::{out, text};
 use crate::{agent_file, data, hosted_providers, model_discovery};
@@ -62,7 +65,7 @@ pub(crate) const NO_TOOLS: &str =
 pub(crate) fn start(args: CliArgs, hidden: io::Result<()>, heap: io::Result<()>) -> ExitCode {
     let done = CliEnvironment::look_around(&args.globals).and_then(|mut place| {
         // The log is set up before anything else, so that the first warnings are seen.
-        log_to_stderr(&place);
+        log_to_stderr(&place, matches!(args.command, Some(CliCommand::Run(_))));
         // The process hides itself before the log exists, so the failure is reported here.
         if let Err(error) = hidden {
             tracing::warn!("this process is not hidden from others of the same user: {error}");
@@ -144,8 +147,8 @@ async fn dispatch(command: CliCommand, place: &CliEnvironment) -> Outcome {
 }
 
 /// Logs warnings to standard error, unless `LONGHAUL_LOG` names other lines (like `RUST_LOG` elsewhere). The
-/// warnings of rmcp reach people as errors of our own.
-fn log_to_stderr(place: &CliEnvironment) {
+/// warnings of rmcp reach people as errors of our own. `as_notices` makes the warnings look like the command's own.
+fn log_to_stderr(place: &CliEnvironment, as_notices: bool) {
     let asked =
         // The person's own words come last and can turn the hidden lines on again.
         place.variable(LOG_VARIABLE).map(|text| EnvFilter::try_new(format!("{ALWAYS_QUIETLY},{text}")));
@@ -162,8 +165,12 @@ fn log_to_stderr(place: &CliEnvironment) {
         .without_time()
         // Errors of the log would go to standard error, which may be closed. A closed log is no reason to fail.
         .log_internal_errors(false);
-    // Set once; a second time would change nothing.
-    let _ = subscriber.try_init();
+    // Set once; a second time would change nothing. A person who asked for a log gets the levels, too.
+    let _ = if as_notices && !wants_log(place) {
+        subscriber.event_format(NoticeFormat).try_init()
+    } else {
+        subscriber.try_init()
+    };
     if let Some(error) = misread {
         tracing::warn!("{LOG_VARIABLE} is not understood ({error}): warnings are shown, as without it");
     }
@@ -197,6 +204,7 @@ async fn open(place: &CliEnvironment, need: AgentRequirement) -> Outcome<Runtime
     let mut loaded = agent_file::load(place)?;
     let (asking, missing) = match need {
         AgentRequirement::Model(asking) => {
+            leave_out_operation(place, &mut loaded);
             loaded = model_discovery::complete(place, loaded).await?;
             // Checked before the data folder is opened, so a missing key does not lock the sessions for a moment.
             assemble::check_key(place, &loaded.config.model)?;
@@ -221,6 +229,17 @@ async fn open(place: &CliEnvironment, need: AgentRequirement) -> Outcome<Runtime
         }
     }
     Ok(Runtime::new(agent, data.store, data.blobs))
+}
+
+/// Leaves out the path of an operation at the end of `--base-url`, with a warning. The library's own warning names the
+/// key of the agent file, and a flag was used.
+fn leave_out_operation(place: &CliEnvironment, loaded: &mut ResolvedConfig) {
+    let named = place.overrides.base_url.as_deref();
+    if let Some((url, base)) = named.and_then(|url| Some((url, without_operation(url)?))) {
+        let hint = operation_hint(url, &base);
+        warn_of_base_url(&hint.replace("set `base_url` to it", "give it as --base-url"));
+        loaded.config.model.base_url = base;
+    }
 }
 
 /// Returns a one-line note if no source states the size of the model's window.

@@ -2,16 +2,19 @@
 
 pub(crate) mod shared;
 
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use longhaul::io_error::io_error_text;
 use longhaul_store::{
     BlobStore, MemoryPrefixCache, PrefixCache, PrefixCacheLimits, SharedNodes, SharedStore, SharedUpkeep,
     Store as _, StoreError,
 };
-use longhaul_store_sqlite::{DataFolderGuard, SqliteMemo, SqliteStore};
+use longhaul_store_sqlite::{DataFolderGuard, SqlitePrefixCache, SqliteStore};
+use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
 use crate::environment::CliEnvironment;
@@ -26,6 +29,9 @@ pub(crate) const DRAINING: Duration = Duration::from_secs(20);
 
 /// Time beyond [`DRAINING`] until the process has ended.
 const GRACE: Duration = ENDS_WITHIN.saturating_sub(DRAINING);
+
+/// The name of the database's file.
+const DATABASE: &str = "longhaul.db";
 
 /// The interval between two checks whether an ending server has ended.
 const LOOKING: Duration = Duration::from_millis(100);
@@ -59,13 +65,13 @@ async fn opened(folder: &Path, store: SqliteStore, max_blob_bytes: u64) -> Outco
     let blobs = BlobStore::local(&folder.join("blobs"), max_blob_bytes)?;
     // The store holds the lock on the folder, so the writers of half-written files have ended.
     match blobs.sweep().await {
-        Ok(0) => {}
-        Ok(swept) => tracing::debug!("{swept} half-written blobs of a process that was killed are removed"),
+        Ok(_) => {}
         Err(error) => tracing::warn!("half-written blobs stay behind: {error}"),
     }
     tracing::debug!(folder = %folder.display(), "the data folder is open");
     let store = Arc::new(store);
-    let memo = Arc::new(SqliteMemo::new(Arc::clone(&store), PrefixCacheLimits::default()));
+    // The gateway's memory shares the file, the writer and the lock with the sessions.
+    let memo = Arc::new(SqlitePrefixCache::new(Arc::clone(&store), PrefixCacheLimits::default()));
     Ok(DataStores { upkeep: Some(Arc::clone(&store) as _), store, memo, blobs, nodes: None })
 }
 
@@ -191,10 +197,37 @@ fn taken_by_server(place: &CliEnvironment, folder: &str, by: &str, serving: &Ser
     ))
 }
 
+/// Refuses a data folder, or a database in it, that this user cannot read. SQLite takes an unreadable folder for an
+/// empty one, and the sessions in it would seem lost.
+///
+/// # Errors
+/// The folder or the database exists and cannot be read.
+pub(crate) fn check_readable(folder: &Path) -> Outcome<()> {
+    let database = folder.join(DATABASE);
+    let rights = Access::READ_OK | Access::EXEC_OK;
+    // The rights are asked for without opening anything: opening a pipe would wait for its writer.
+    for (what, path, rights) in
+        [("the data folder", folder, rights), ("the database", database.as_path(), Access::READ_OK)]
+    {
+        match access(path, rights).map_err(io::Error::from) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(CommandError::new(format!(
+                    "{what} {} cannot be read: {}. Nothing was changed.",
+                    path.display(),
+                    io_error_text(&error)
+                )));
+            }
+            // A missing folder is the caller's concern: for most commands it holds no session yet.
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Makes the folder, or closes one of ours to others. Another user's folder is not touched.
 ///
 /// # Errors
-/// The folder cannot be made or closed; the folder is somebody else's, or open and with other contents.
+/// The folder cannot be made or closed; the folder is another user's, or open and with other contents.
 pub(crate) fn make_private(folder: &Path) -> Outcome<()> {
     make_private_for(geteuid().as_raw(), folder)
 }
@@ -221,6 +254,7 @@ fn make_private_for(user: u32, folder: &Path) -> Outcome<()> {
             folder.display()
         )));
     }
+    check_readable(folder)?;
     let mode = known.permissions().mode();
     if mode & 0o077 == 0 {
         return Ok(());
@@ -238,8 +272,12 @@ fn make_private_for(user: u32, folder: &Path) -> Outcome<()> {
         .map_err(|error| unusable_folder(folder, &error))
 }
 
-fn unusable_folder(folder: &Path, error: &std::io::Error) -> CommandError {
-    CommandError::new(format!("the data folder {} cannot be used: {error}", folder.display()))
+fn unusable_folder(folder: &Path, error: &io::Error) -> CommandError {
+    CommandError::new(format!(
+        "the data folder {} cannot be used: {}. Nothing was changed.",
+        folder.display(),
+        io_error_text(error)
+    ))
 }
 
 #[cfg(test)]
@@ -248,6 +286,23 @@ mod tests {
 
     fn mode(folder: &Path) -> u32 {
         std::fs::metadata(folder).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_read_is_not_taken_for_an_empty_one() {
+        // The rights of files do not concern the superuser.
+        if geteuid().is_root() {
+            return;
+        }
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("data");
+        check_readable(&folder).unwrap();
+        make_private(&folder).unwrap();
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o000)).unwrap();
+        let refused = check_readable(&folder).unwrap_err();
+        let said = "cannot be read: permission denied. Nothing was changed.";
+        assert!(refused.message().ends_with(said), "{}", refused.message());
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
+use longhaul::io_error::io_error_text;
 
 use crate::args::GlobalArgs;
 use crate::failure::{CommandError, Outcome};
@@ -76,8 +77,10 @@ impl CliEnvironment {
     /// # Errors
     /// Usage, if a folder named on the command line does not exist or no home folder is found.
     pub(crate) fn look_around(globals: &GlobalArgs) -> Outcome<Self> {
-        let here = env::current_dir()
-            .map_err(|error| CommandError::usage(format!("the current folder cannot be used: {error}")))?;
+        let here = env::current_dir().map_err(|error| {
+            let why = io_error_text(&error);
+            CommandError::usage(format!("the current folder cannot be used: {why}"))
+        })?;
         let workspace = globals.workspace.as_ref().map_or_else(|| here.clone(), |folder| here.join(folder));
         if !workspace.is_dir() {
             return Err(CommandError::usage(format!(

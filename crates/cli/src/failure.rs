@@ -5,6 +5,8 @@ use std::error::Error;
 use std::io;
 use std::process::ExitCode;
 
+use longhaul::io_error::{io_error_text, json_error_text, without_error_numbers};
+
 /// The result of a command.
 pub(crate) type Outcome<T = ExitCode> = Result<T, CommandError>;
 
@@ -36,6 +38,14 @@ impl CommandError {
     /// Creates the error for an untrusted file: status 2.
     pub(crate) fn untrusted(message: impl Into<String>) -> Self {
         Self { is_untrusted: true, ..Self::usage(message) }
+    }
+
+    /// Adds a sentence to the message, unless the message has no reader any more.
+    pub(crate) fn followed_by(mut self, more: &str) -> Self {
+        if !self.message.is_empty() {
+            self.message = format!("{}; {more}", self.message);
+        }
+        self
     }
 
     /// Returns true if an untrusted file is the only error.
@@ -70,16 +80,38 @@ impl<E: Error + 'static> From<E> for CommandError {
 }
 
 /// Returns an error and its causes in one line, without repetition.
-fn chain(error: &dyn Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut words = String::new();
+    let mut cause = Some(error);
     while let Some(next) = cause {
-        let text = next.to_string();
-        if !words.contains(&text) {
+        let raw = next.to_string();
+        let text = next.downcast_ref::<io::Error>().map_or_else(|| json_error_text(&raw), io_error_text);
+        if words.is_empty() {
+            words = text;
+        } else if words.contains(&raw) {
+            // An error often has the system's own text in its message already.
+            words = words.replace(&raw, &text);
+        } else if !words.contains(&text) {
             words.push_str(": ");
             words.push_str(&text);
         }
         cause = next.source();
     }
-    words
+    without_error_numbers(&words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("notes.md: {0}")]
+    struct NotesError(#[source] io::Error);
+
+    #[test]
+    fn the_system_s_errors_are_told_in_words() {
+        let missing = || io::Error::from_raw_os_error(2);
+        assert_eq!(CommandError::from(missing()).message(), "there is no such file");
+        assert_eq!(CommandError::from(NotesError(missing())).message(), "notes.md: there is no such file");
+    }
 }

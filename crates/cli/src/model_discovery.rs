@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use longhaul::config::{ModelConfig, ProviderKind};
 use longhaul_providers::connect::Kind;
-use longhaul_providers::http::{BaseUrl, NetworkVariables, operation_hint, warn_of_base_url};
+use longhaul_providers::http::{
+    BaseUrl, NetworkVariables, connection_fault_text, operation_hint, warn_of_base_url,
+};
 use longhaul_wire::base_url::without_operation;
 use reqwest::{Client, Url};
 use serde_json::Value;
@@ -17,6 +19,9 @@ use crate::term::out;
 use crate::term::text::visible;
 use crate::term::wrap::wrapped;
 use crate::{assemble, hosted_providers, trust};
+
+/// The first line of the error where no model is named or found.
+pub(crate) const NO_MODEL: &str = "there is no model to talk to yet";
 
 /// The maximum time a server of this machine may take to answer.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -144,6 +149,7 @@ pub(crate) async fn probe_named(place: &CliEnvironment, model: &ModelConfig) -> 
     let Some(kind) = model.provider.kind() else { return ServerProbeResult::Silent.into() };
     let pasted = without_operation(&model.base_url);
     let hint = pasted.as_ref().map(|base| operation_hint(&model.base_url, base));
+    // People paste the address of an operation, such as `/v1/chat/completions`. The list is asked for beside it.
     let given = pasted.as_deref().unwrap_or(&model.base_url);
     let ServerProbe { result, hint: network } = list_models(place, model, kind, given).await;
     let hint = hint.or(network);
@@ -183,6 +189,11 @@ async fn list_models(place: &CliEnvironment, model: &ModelConfig, kind: Kind, ba
             tracing::debug!(%server, "the model's server does not answer");
             let variables = NetworkVariables::from_environment(&place.environment);
             let hint = Url::parse(base_url).ok().and_then(|url| variables.hint(&url, &error));
+            // The hint alone does not say what it is for.
+            let hint = hint.map(|hint| match connection_fault_text(&error) {
+                Some(fault) => format!("{fault}; {hint}"),
+                None => hint,
+            });
             return ServerProbe { result: ServerProbeResult::Silent, hint };
         }
     };
@@ -247,7 +258,7 @@ fn nothing_found(place: &CliEnvironment, model: Option<&str>) -> CommandError {
     let of = model.map(|name| format!(" for {}", visible(name))).unwrap_or_default();
     let keys = format!("none{of} in {}", keys.join(", "));
     CommandError::usage(format!(
-        "there is no model to talk to yet\n\
+        "{NO_MODEL}\n\
          \n  looked for   {}\n  asked        {}\n  keys         {}\n\
          \n  a local server      start it, then run this again\
          \n  any other server    longhaul --base-url URL --model NAME …, or a {AGENT_FILE}:\

@@ -7,7 +7,10 @@ use longhaul::config::AgentConfig;
 use longhaul::config_agent;
 use longhaul_core::ids::Millis;
 use longhaul_core::message::ModelOrigin;
-use longhaul_providers::{DeclaredLimits, FeatureSupport, LimitSource, Limits, ReasoningScope, catalogued};
+use longhaul_core::refusal::PictureSizeLimits;
+use longhaul_providers::{
+    DeclaredLimits, FeatureSupport, LimitSource, Limits, ReasoningScope, catalog_provider,
+};
 use longhaul_wire::catalog::{self, CatalogModel, ListPrices};
 
 use crate::assemble::{self, counting};
@@ -32,13 +35,15 @@ pub(crate) struct ModelFacts {
     pub(crate) entry: Option<&'static CatalogModel>,
 }
 
-/// The abilities that earlier sessions found missing, and the learned limit on pictures.
-#[derive(Clone, Copy, Debug, Default)]
+/// The abilities that earlier sessions found missing, the learned limits on pictures, and the refused parameters.
+#[derive(Clone, Debug, Default)]
 struct LearnedAbilities {
     has_no_tools: bool,
     has_no_prefill: bool,
     has_unreliable_usage: bool,
     max_images: Option<u32>,
+    picture_size: PictureSizeLimits,
+    refused_parameters: Vec<String>,
 }
 
 impl LearnedAbilities {
@@ -48,6 +53,8 @@ impl LearnedAbilities {
             has_no_prefill: learned.lacks(origin, MissingAbility::Prefill, now),
             has_unreliable_usage: learned.lacks(origin, MissingAbility::ReliableUsage, now),
             max_images: learned.most_images(origin, now),
+            picture_size: learned.picture_size(origin, now),
+            refused_parameters: learned.refused_parameters(origin, now),
         }
     }
 }
@@ -82,7 +89,7 @@ impl ModelFacts {
             said: Limits::default(),
             learned: learned.window(origin),
             learned_abilities: LearnedAbilities::of(learned, origin, now_ms()),
-            known: catalogued::limits(origin, base_url),
+            known: catalog_provider::limits(origin, base_url),
             declared_prices: config_agent::declared_rates(config, &origin.model).map(ListPrices::flat),
             known_prices: catalog::prices(&origin.model, base_url),
             entry: catalog::find(&origin.model),
@@ -130,6 +137,18 @@ impl ModelFacts {
     pub(crate) fn max_images(&self) -> Option<SourcedValue<u64>> {
         let most = self.learned_abilities.max_images.filter(|most| *most > 0)?;
         Some(SourcedValue { value: most.into(), source: LimitSource::Learned })
+    }
+
+    /// Returns the limits on one picture, as an error has named them.
+    pub(crate) fn picture_size(&self) -> Option<SourcedValue<PictureSizeLimits>> {
+        let size = self.learned_abilities.picture_size;
+        (size != PictureSizeLimits::default())
+            .then_some(SourcedValue { value: size, source: LimitSource::Learned })
+    }
+
+    /// Returns the names of the parameters that the model's server has refused. Requests leave them out.
+    pub(crate) fn refused_parameters(&self) -> &[String] {
+        &self.learned_abilities.refused_parameters
     }
 
     /// Returns the share of its own reasoning that the model is shown again.
@@ -238,6 +257,9 @@ mod tests {
         let store = CalibrationStore::in_memory();
         store.learn_no_tools(&origin, now_ms());
         store.learn_most_images(&origin, 4, now_ms());
+        let size = PictureSizeLimits { max_side: Some(2_000), ..PictureSizeLimits::default() };
+        store.learn_picture_size(&origin, size, now_ms());
+        store.learn_refused_parameter(&origin, "temperature", now_ms());
         store.learn_missing(&origin, MissingAbility::Prefill, now_ms());
         store.learn_missing(&origin, MissingAbility::ReliableUsage, now_ms());
         let said = Limits { prefill: FeatureSupport::Yes, ..Limits::default() };
@@ -245,6 +267,8 @@ mod tests {
         let learned = SourcedValue { value: false, source: LimitSource::Learned };
         assert_eq!(facts.abilities(), [("tools", learned), ("prefill", learned), ("reliableUsage", learned)]);
         assert_eq!(facts.max_images(), Some(SourcedValue { value: 4, source: LimitSource::Learned }));
+        assert_eq!(facts.picture_size(), Some(SourcedValue { value: size, source: LimitSource::Learned }));
+        assert_eq!(facts.refused_parameters(), ["temperature"]);
     }
 
     #[test]

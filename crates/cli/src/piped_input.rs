@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(read(b"\xff\xfea\0", 9).await, PipedText { text: "a".to_owned(), notices: Vec::new() });
         let bad = read(b"caf\xe9 au lait \xe0", 99).await;
         assert_eq!(bad.text, "caf\u{fffd} au lait \u{fffd}");
-        let notice = "standard input has 2 bytes that are no UTF-8, the first at offset 3 (line 1, column 4): replaced \
+        let notice = "standard input has 2 bytes that are not UTF-8, the first at offset 3 (line 1, column 4): replaced \
                       by U+FFFD\n";
         assert_eq!(bad.notices, [notice]);
         // The limit falls into the second character.

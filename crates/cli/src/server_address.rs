@@ -53,6 +53,7 @@ impl ServerRecord {
 }
 
 fn read(path: &Path) -> Option<ServerRecord> {
+    // A record that cannot be read is one of another version, or half written: as good as none.
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 

@@ -15,6 +15,7 @@ use longhaul::config::{
     TokenCounter, UpstreamConfig, UserConfigFile,
 };
 pub(crate) use longhaul::config_agent::is_this_machine as is_local;
+use longhaul::io_error::io_error_text;
 use longhaul::sandbox::ChildLimits;
 
 use crate::assemble;
@@ -49,7 +50,11 @@ pub(crate) fn remember(
     data::make_private(&place.data_dir)?;
     tracing::info!(file = %file.display(), "the agent file is trusted from now on, because it was named");
     append_line(&place.data_dir.join(FILE), &line).map_err(|error| {
-        CommandError::new(format!("{} cannot be written: {error}", place.data_dir.display()))
+        CommandError::new(format!(
+            "{} cannot be written: {}",
+            place.data_dir.display(),
+            io_error_text(&error)
+        ))
     })
 }
 
@@ -84,7 +89,7 @@ pub(crate) fn check(
 }
 
 /// Returns the demands of a file that are forbidden to a stranger's file. `own` is the person's own file.
-/// Sections are taken apart by name: a new key does not compile until somebody has decided what a stranger's
+/// Sections are taken apart by name: a new key does not compile until its author has decided what a stranger's
 /// file may do with it.
 fn describe_trust_request(
     place: &CliEnvironment,

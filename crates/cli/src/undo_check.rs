@@ -82,6 +82,7 @@ fn fits(run: &Run, state: &ViewEditState) -> bool {
 }
 
 fn of(history: &History, state: &ViewEditState, fits: impl FnOnce() -> bool) -> UndoOption {
+    // Later edits may rest on earlier ones, so the newest is the one that can always be undone.
     let newest = history.edits().iter().rev().find(|state| state.active);
     match history.check_undo(&state.edit.id) {
         Err(UndoError::NotFound(_)) => UndoOption::Refused("undone since"),

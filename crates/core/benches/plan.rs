@@ -1,4 +1,4 @@
-//! What one more step costs in a session of 10,000 messages.
+//! The cost of one more step in a session of 10,000 messages.
 
 use std::hint::black_box;
 

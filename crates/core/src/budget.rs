@@ -61,6 +61,8 @@ impl Budget {
         const SMALL: u64 = 600;
         const FOR_MESSAGES: u64 = 2_000;
         let spare = self.usable.saturating_sub(FOR_MESSAGES) / 2;
+        // An eighth is enough in large windows. In small ones it held two facts of eight, and the model read its files
+        // again (decision 0017).
         (self.usable / 8).max(SMALL.min(spare))
     }
 

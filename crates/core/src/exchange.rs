@@ -13,10 +13,10 @@
 //! Requests on the client's wire and translated requests take the same way: the exchange knows facts about a response,
 //! and no wire.
 
-mod answering;
+mod answer_state;
 mod effect;
 mod input;
-mod requesting;
+mod request_state;
 #[cfg(test)]
 mod tests;
 
@@ -26,8 +26,8 @@ pub use input::{
     StreamBreak, UpstreamFailure,
 };
 
-use answering::AnswerState;
-use requesting::RequestState;
+use answer_state::AnswerState;
+use request_state::RequestState;
 
 use crate::attempt::RetryPolicy;
 

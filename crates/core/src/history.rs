@@ -17,6 +17,7 @@ use crate::message::{Message, ModelOrigin, Part, ToolResult, ToolStatus};
 use crate::meter;
 use crate::orders::StandingOrders;
 use crate::pinned_facts::PinnedFactsCache;
+use crate::plan::is_imported_summary;
 use crate::retention::user_text::UserTextCache;
 use crate::stop_flag::StopFlag;
 use crate::usage::Usage;
@@ -81,6 +82,8 @@ pub struct History {
     orders: StandingOrders,
     /// The positions of a client's system messages in the middle of the conversation, in ascending order.
     system_messages: Vec<Seq>,
+    /// The positions of summaries of messages that the log does not have, in ascending order.
+    imported_summaries: Vec<Seq>,
     ledgers: PinnedFactsCache,
     user_texts: UserTextCache,
     stop_flag: StopFlag,
@@ -325,6 +328,7 @@ impl History {
     /// Folds the server's own count of the next request.
     fn count(&mut self, counted: u64, fixed_tokens: u64) {
         let Some(tokens) = self.meter.corrected_count(counted, fixed_tokens, &self.view) else { return };
+        // Read before the fold, which moves the anchor that the meter counts from.
         let expected = meter::read(self, fixed_tokens).total;
         let count = ServerCount { counted, tokens, expected, fixed_tokens };
         self.meter.fold_count(&count, self.log.last_seq, &self.view);
@@ -380,6 +384,9 @@ impl History {
 
     fn add_typed(&mut self, seq: Seq, message: Message) {
         self.run_state.parked = None;
+        if is_imported_summary(&message, false) {
+            self.imported_summaries.push(seq);
+        }
         self.push_message(seq, message, LogEntryKind::Typed);
     }
 
@@ -390,6 +397,12 @@ impl History {
         }
         if why == NoteReason::SystemMessage {
             self.system_messages.push(seq);
+        }
+        // Notes of other kinds are the program's own.
+        if matches!(why, NoteReason::SystemMessage | NoteReason::Imported)
+            && is_imported_summary(&message, true)
+        {
+            self.imported_summaries.push(seq);
         }
         self.push_message(seq, message, LogEntryKind::Note);
     }

@@ -13,6 +13,7 @@ pub mod attempt;
 pub mod budget;
 #[doc(hidden)]
 pub mod deferral;
+pub(crate) mod derived_cache;
 pub mod error;
 pub mod estimate;
 pub mod event;
@@ -21,7 +22,6 @@ pub mod exchange;
 mod fit;
 pub mod history;
 pub mod ids;
-pub(crate) mod memo;
 pub mod message;
 pub mod metadata;
 pub mod meter;

@@ -20,6 +20,7 @@ pub use calibration::{TokenCalibration, TokenRatios};
 pub use profile::TokenizerProfile;
 
 /// The largest believed overhead of a request, in tokens.
+// Hidden prompts are rarely longer. A larger difference is the counter's own error (decision 0004).
 pub(crate) const MAX_OVERHEAD_TOKENS: u64 = 3_000;
 
 /// The newest count of a provider.

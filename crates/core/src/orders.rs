@@ -104,10 +104,10 @@ pub(crate) fn key(text: &str) -> String {
 #[non_exhaustive]
 pub enum StandingOrderError {
     /// The text is empty or blank.
-    #[error("a standing order has a text")]
+    #[error("a standing order must have a text")]
     Empty,
     /// The text is too long.
-    #[error("a standing order has at most {MAX_ORDER_CHARS} characters; this one has {chars}")]
+    #[error("a standing order must have at most {MAX_ORDER_CHARS} characters; this one has {chars}")]
     TooLong {
         /// The length of the text, in characters.
         chars: usize,

@@ -16,10 +16,11 @@
 //! - 256 identifiers, and 4,096 that wait for a second sighting,
 //! - 16,384 names in use, 256 values, 64 tools, 512 calls without an outcome.
 
+mod bounded_fact_map;
 mod cache;
 mod facts;
 mod files;
-mod kept;
+mod identifier_counts;
 mod line;
 mod names;
 mod outcomes;
@@ -28,7 +29,6 @@ mod shell;
 mod todos;
 mod tools;
 mod values;
-mod words;
 
 use serde_json::{Map, Value};
 
@@ -39,17 +39,17 @@ use crate::ids::Seq;
 use crate::message::{Message, Part, ToolCall, ToolResult, ToolStatus};
 use crate::parallel;
 use crate::retention_report::facts::text_bytes;
+use bounded_fact_map::BoundedFactMap;
 pub(crate) use cache::PinnedFactsCache;
 use facts::ToolFacts;
 use files::FileAccess;
 pub use files::FileAction;
-use kept::BoundedFactMap;
+use identifier_counts::IdentifierCounts;
 use names::{NameSource, NameTracker};
 use outcomes::{OutcomeTracker, TrackedCall};
 pub(crate) use render::{TOOLS_TITLE, is_facts_title};
 use todos::{TodoListUpdate, TodoTracker};
 use values::{SettingTracker, ValueSource};
-use words::IdentifierCounts;
 
 const MAX_FILES: usize = 2_048;
 const MAX_TOOLS: usize = 64;

@@ -5,6 +5,7 @@
 //! trigger that fired. The view keeps the newest typed message verbatim and every call with its result. The edit names
 //! the handle of every dropped message.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::budget::{Budget, StrategyTrigger};
@@ -14,14 +15,17 @@ use crate::ids::{EditId, LogHandle};
 use crate::message::Role;
 use crate::meter;
 use crate::strategy::{CompactionStrategy, ThresholdInput, TriggerThreshold};
+use crate::truncate::grouped;
 
 mod context;
+mod documents;
 mod draft;
 mod earlier_summary;
 mod economics;
 mod edit;
 mod extract;
 mod facts;
+mod imported_summary;
 mod prune;
 mod pruning;
 mod restore;
@@ -41,6 +45,7 @@ pub use draft::{
 };
 pub use economics::{EditCost, TokenPrices};
 pub(crate) use extract::plain_text;
+pub(crate) use imported_summary::{ImportedSummary, beside_summary, is_imported_summary};
 pub use prune::{ResultClearing, clear_results};
 pub(crate) use restore::restore_until_budget;
 pub(crate) use unit_tokens::least_bound;
@@ -82,6 +87,7 @@ pub struct CompactionPolicy {
 pub const LONG_MESSAGE: &str = "the newest message is longer than the window";
 
 /// The default time that a summary may take, in milliseconds.
+// A model on a processor takes minutes for a long text (decision 0035).
 pub(crate) const SUMMARY_TIMEOUT_MS: u64 = 300_000;
 
 /// The default number of model calls for one compaction.
@@ -90,6 +96,7 @@ pub(crate) const SUMMARY_TIMEOUT_MS: u64 = 300_000;
 pub const MAX_SUMMARY_CALLS: usize = 32;
 
 /// The default share of the free room that quotes of the user may take.
+// With more, the next compaction comes soon (decision 0043).
 pub(crate) const USER_TEXT_SHARE: f64 = 0.5;
 
 impl CompactionPolicy {
@@ -193,12 +200,7 @@ pub enum Plan {
 }
 
 /// The sizes of a request that does not fit, in tokens. Bounds include the expected error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the request does not fit: system prompt and tools take {fixed_tokens} tokens, with the newest message up to \
-     {needed_tokens} are needed, {usable_tokens} are usable of a window of {window_tokens}; a larger window, a shorter \
-     system prompt or fewer tools make room"
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextOverflow {
     /// The size of system prompt and tools.
     pub fixed_tokens: u64,
@@ -208,6 +210,39 @@ pub struct ContextOverflow {
     pub usable_tokens: u64,
     /// The window.
     pub window_tokens: u64,
+}
+
+impl std::error::Error for ContextOverflow {}
+
+impl fmt::Display for ContextOverflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (fixed, needed) = (grouped(self.fixed_tokens), grouped(self.needed_tokens));
+        // The message is not to blame where the prompt and the tools alone fill the window.
+        let is_fixed_too_long = self.fixed_tokens >= self.usable_tokens;
+        if is_fixed_too_long {
+            write!(
+                f,
+                "system prompt and tools take {fixed} tokens, and up to {needed} with the newest message"
+            )?;
+        } else {
+            write!(
+                f,
+                "the newest message needs up to {needed} tokens with system prompt and tools ({fixed})"
+            )?;
+        }
+        write!(
+            f,
+            ". {} fit (window {}, {} kept for the answer)",
+            grouped(self.usable_tokens),
+            grouped(self.window_tokens),
+            grouped(self.window_tokens.saturating_sub(self.usable_tokens)),
+        )?;
+        f.write_str(if is_fixed_too_long {
+            "; a larger window, a shorter system prompt or fewer tools make room"
+        } else {
+            "; a shorter message or a larger window makes room"
+        })
+    }
 }
 
 /// The sizes of system prompt and tools that the planner uses, in estimated tokens.
@@ -279,6 +314,7 @@ pub fn plan_with(
         return ready.unwrap_or_else(|| context.plan_repeated_edit());
     }
     ready
+        // From the best way to the worst: pruning asks no model, and truncation forgets without a summary.
         .or_else(|| prune::prune(&context))
         .or_else(|| context.compact())
         .unwrap_or_else(|| LastResortPlanner::new(&context).plan())
@@ -313,6 +349,7 @@ pub fn plan_in_background(
 }
 
 /// The minimum share of the window for an early background summary, in percent.
+// The summary is used when the view is full, and must be written by then (decision 0048).
 const EARLY_PERCENT: u64 = 65;
 
 /// The minimum share of the threshold, in percent, for an early background summary with little savings.

@@ -379,6 +379,7 @@ fn without_encoded(line: &str) -> Option<String> {
             out.push_str(&format!(" [{cut} more characters of {} cut]", kind.name()));
             written = start + run.length;
         }
+        // At least one, or a run without characters would never end.
         start += run.length.max(1);
     }
     if written == 0 {

@@ -3,6 +3,8 @@
 //! A part that a server refuses stays in the conversation, so the server refuses every later request too. Adapters
 //! parse such errors into a [`PartRefusal`]. The loop then leaves the part out of the view and asks again.
 
+use std::fmt;
+
 /// The subject of a refusal. Only refusals that the same request would get again have one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartRefusal {
@@ -29,6 +31,18 @@ pub struct PictureSizeLimits {
     pub max_pixels: Option<u64>,
     /// The maximum size as the server counts it, in bytes. Some servers count the base64 text of the picture.
     pub max_bytes: Option<u64>,
+}
+
+/// Writes the limits as words, for example "2000 pixels a side and 5242880 bytes"; nothing if there are none.
+impl fmt::Display for PictureSizeLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limits = [
+            self.max_side.map(|side| format!("{side} pixels a side")),
+            self.max_pixels.map(|pixels| format!("{pixels} pixels in all")),
+            self.max_bytes.map(|bytes| format!("{bytes} bytes")),
+        ];
+        f.write_str(&limits.into_iter().flatten().collect::<Vec<_>>().join(" and "))
+    }
 }
 
 /// A kind of part that servers refuse.

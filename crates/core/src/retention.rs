@@ -6,7 +6,8 @@
 //!
 //! If the messages do not fit, sentences are ranked. Standing orders come first ([`mood`]), then statements
 //! (those with values before others), then questions. Within a rank, newer sentences come before older ones. A
-//! statement that a later one replaces is marked, and is the first to go ([`replaced`]).
+//! statement that a later one replaces is marked, and is the first to go ([`replaced`]). An order that is replaced goes
+//! after all other orders, and before statements.
 //!
 //! System messages that a client put into that part are quoted above the user's words ([`system_messages`]).
 
@@ -14,6 +15,7 @@ pub(crate) mod lexicon;
 pub(crate) mod mood;
 pub(crate) mod replaced;
 pub(crate) mod sentences;
+pub(crate) mod statement_form;
 pub(crate) mod subjects;
 pub(crate) mod system_messages;
 pub(crate) mod user_text;

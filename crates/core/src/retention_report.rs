@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::memo::LazyValue;
+use crate::derived_cache::LazyValue;
 use crate::message::{Message, Part};
 use crate::parallel;
 use crate::stop_flag::StopFlag;

@@ -21,38 +21,38 @@ use crate::queue::QueuedMessage;
 use crate::stop_flag::StopFlag;
 use crate::strategy::TriggerThreshold;
 
+mod argument_rules;
 mod background_summary;
 mod calling;
-mod compacting;
+mod compactor;
 mod effect;
 mod hook;
 mod input;
 mod loop_state;
-mod matching;
 mod omitting;
 mod orders;
 mod pausing;
 mod recalling;
 mod recover;
 mod repeating;
+mod server_wait;
 mod session;
 mod settings;
 mod tools;
 mod turns;
-mod waiting;
 
+pub use argument_rules::{ArgumentRule, ArgumentRules};
 pub use effect::{AppendId, CompactionOutcome, RunEffect, RunNotice, RunTimer};
 pub use hook::{PreCompactInput, PreCompactOutput};
 pub use input::{ModelCallFailure, RunLoopInput};
-pub use matching::{ArgumentRule, ArgumentRules};
 pub use pausing::MAX_PAUSES;
+pub use server_wait::{ServerWait, WaitReason};
 pub use settings::{
     PrefixBeforeRecall, RequestPrefix, RunRecovery, RunSettings, ServerCountPolicy, SessionModel,
     ToolApproval, ToolRule,
 };
-pub use waiting::{ServerWait, WaitReason};
 
-use compacting::Compactor;
+use compactor::Compactor;
 use loop_state::{AppendContinuation, CountContinuation, LoopState, RunPhase, RunStopCause, StepGuards};
 use session::SessionState;
 
@@ -239,7 +239,7 @@ impl Run {
                 }
             }
             RunLoopInput::Counted(tokens) => self.counted(tokens, out),
-            RunLoopInput::ModelBegan => waiting::model_began(&mut self.state, out),
+            RunLoopInput::ModelBegan => server_wait::model_began(&mut self.state, out),
             RunLoopInput::ModelAnswered(answer) => calling::answered(&mut self.state, answer, out),
             RunLoopInput::ModelFailed { failure, partial } => {
                 calling::failed(&mut self.state, failure, partial, out)
@@ -270,7 +270,7 @@ impl Run {
                 tools::handle_approval_decision(&mut self.state, &approval_id, allowed, reason, out);
             }
             RunLoopInput::TimerFired(timer) => self.timer_fired(timer, out),
-            RunLoopInput::RetryNow => waiting::retry_now(&mut self.state, out),
+            RunLoopInput::RetryNow => server_wait::retry_now(&mut self.state, out),
             RunLoopInput::Cancel => self.interrupt(RunStopCause::Cancelled, out),
             RunLoopInput::Compact { instructions } => {
                 self.compactor.compact(&mut self.state, PlanTrigger::Requested { instructions }, out)
@@ -285,7 +285,7 @@ impl Run {
             RunLoopInput::RecordSoon(events) => {
                 self.state.soon.extend(events);
                 self.state.record_if_idle(out);
-                waiting::leave_wait(&mut self.state, out);
+                server_wait::leave_wait(&mut self.state, out);
             }
             RunLoopInput::Recover { partial } => recover::recover(&mut self.state, partial, out),
         }
@@ -317,7 +317,7 @@ impl Run {
             AppendContinuation::CallModel { step } => calling::call_model(&mut self.state, step, out),
             AppendContinuation::AfterAnswer { finish } => self.after_answer(finish, out),
             AppendContinuation::AfterOverflow => self.after_overflow(out),
-            AppendContinuation::Wait(wait) => waiting::begin_wait(&mut self.state, None, wait, out),
+            AppendContinuation::Wait(wait) => server_wait::begin_wait(&mut self.state, None, wait, out),
             AppendContinuation::RunTool(call) => tools::run_tool(&mut self.state, &call, out),
             AppendContinuation::AskApproval(call) => tools::ask(&mut self.state, &call, out),
             AppendContinuation::ToolStored(call) => tools::tool_stored(&mut self.state, &call, out),
@@ -353,7 +353,7 @@ impl Run {
         }
         if !self.state.session.history.open_calls().is_empty() {
             // Calls that came whole run even if a limit ended the answer.
-            return tools::start_tools(&mut self.state, out);
+            return tools::start_tools(&mut self.state, finish, out);
         }
         if finish == ModelStopReason::Length && self.state.stop.is_none() && !self.state.session.is_time_up()
         {
@@ -367,10 +367,14 @@ impl Run {
         self.state.reach_step_boundary(out);
     }
 
-    /// Plans a smaller request after a refusal for length.
+    /// Asks for a shorter answer after a refusal for length, or plans a smaller request.
     fn after_overflow(&mut self, out: &mut Vec<RunEffect>) {
         if self.state.stop_at_boundary(out) {
             return;
+        }
+        if calling::may_lower_output(&self.state) {
+            self.state.step.has_lowered_output = true;
+            return self.state.start_step(out);
         }
         let plan = self.compactor.plan(&self.state, &PlanTrigger::Overflow);
         self.compactor.act_on(&mut self.state, plan, PlanTrigger::Overflow, out);
@@ -379,8 +383,8 @@ impl Run {
     /// Handles a timer that has run down.
     fn timer_fired(&mut self, timer: RunTimer, out: &mut Vec<RunEffect>) {
         match timer {
-            RunTimer::Retry => waiting::try_again(&mut self.state, out),
-            RunTimer::Patience => waiting::patience_ended(&mut self.state, out),
+            RunTimer::Retry => server_wait::try_again(&mut self.state, out),
+            RunTimer::Patience => server_wait::patience_ended(&mut self.state, out),
             RunTimer::Run | RunTimer::RecoveryStep => self.interrupt(RunStopCause::Timeout, out),
             RunTimer::Summary => self.compactor.summary_is_late(&mut self.state, out),
             RunTimer::Hook => self.compactor.hook_is_late(&mut self.state, false, out),
@@ -413,7 +417,7 @@ impl Run {
             RunPhase::Calling { .. } | RunPhase::Summarising { .. } | RunPhase::Counting(_) if !repeated => {
                 out.push(RunEffect::StopModel)
             }
-            RunPhase::Waiting { .. } => waiting::stop_waiting(&mut self.state, out),
+            RunPhase::Waiting { .. } => server_wait::stop_waiting(&mut self.state, out),
             RunPhase::Asking { .. } => {
                 out.push(RunEffect::StopTimer { timer: RunTimer::Hook });
                 self.state.phase = RunPhase::Storing;

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::budget::StrategyTrigger;
+use crate::estimate::TokensByScript;
 use crate::event::ViewEdit;
 use crate::history::History;
 use crate::plan::PlanContext;
@@ -121,6 +122,8 @@ pub struct CompactionSelection {
     pub gone: Vec<bool>,
     /// Tool results that stay as placeholders, as indices into the view, ascending.
     pub cleared: Vec<usize>,
+    /// Typed messages that stay, cut to their beginning and end. Their units are not gone.
+    pub shortened: Vec<ShortenedMessage>,
     /// The replacement of the dropped units.
     pub instead: UnitReplacement,
     /// The reason for the selection at this time, in words, if the effect does not say everything.
@@ -130,7 +133,26 @@ pub struct CompactionSelection {
 impl CompactionSelection {
     /// Creates a selection that drops the `gone` units.
     pub fn new(gone: Vec<bool>, instead: UnitReplacement) -> Self {
-        Self { gone, cleared: Vec::new(), instead, why: String::new() }
+        Self { gone, cleared: Vec::new(), shortened: Vec::new(), instead, why: String::new() }
+    }
+}
+
+/// A typed message that the view shows by its beginning and its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShortenedMessage {
+    /// The message, as an index into the view.
+    pub item: usize,
+    /// The beginning and the end, with the marker of the omission between them.
+    pub excerpt: String,
+    /// The tokens of the shortened message.
+    pub tokens: TokensByScript,
+}
+
+impl ShortenedMessage {
+    /// Creates a shortened message.
+    pub(crate) fn new(item: usize, excerpt: String, tokens: TokensByScript) -> Self {
+        Self { item, excerpt, tokens }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a long conversation costs on its way, beside the same request when nothing is looked at.
+//! The cost of a long conversation in the gateway, compared with a request that is not looked at.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot set itself up should stop")]
 
@@ -40,7 +40,7 @@ impl Messages {
         messages
     }
 
-    /// What is said, and the answer to it.
+    /// A message and its answer.
     fn turn(&mut self) {
         for role in ["user", "assistant"] {
             self.number += 1;
@@ -90,7 +90,7 @@ fn read(criterion: &mut Criterion) {
     for (name, body) in [("400 KB", plain), ("400 KB with pairs", pairs.body())] {
         group.throughput(Throughput::Bytes(body.len() as u64));
         group.bench_function(name, |bencher| {
-            bencher.iter(|| ChatCodec.read(black_box(body.clone())).unwrap())
+            bencher.iter(|| ChatCodec.parse_request(black_box(body.clone())).unwrap())
         });
     }
     group.finish();

@@ -18,8 +18,9 @@ use crate::gateway::{
 use crate::headers::{self, RequestOverrides};
 use crate::response_store::ResponseStore;
 use crate::upstream::{UpstreamDirectory, UpstreamTarget};
+use longhaul_providers::connect::Kind;
 use longhaul_wire::edit::deferral::ToolDeferral;
-use longhaul_wire::edit::{GatewayError, GatewayErrorKind, RequestEnvelope, WireCodec};
+use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, RequestEnvelope, WireCodec};
 
 mod additional_tools;
 mod answer_tail;
@@ -41,8 +42,8 @@ mod journal;
 mod late_reading;
 mod log;
 mod memo_lookup;
-mod omitted;
 mod outbound_writer;
+mod part_refusals;
 mod pre_compact;
 mod prepare;
 mod previous_response;
@@ -72,6 +73,7 @@ use late_reading::LateReading;
 use memo_lookup::SingleFlight;
 use pre_compact::HookOutputCache;
 use prepare::RequestFitter;
+pub(crate) use previous_response::with_previous_response;
 use recall::HiddenToolCalls;
 pub(crate) use replicas::LoadGuard;
 use request_pauses::RequestPausesByConversation;
@@ -92,7 +94,7 @@ pub(crate) struct GatewayState {
     pub(crate) begun: SummaryStarts,
     pub(crate) tasks: GatewayTasks,
     /// The pictures and files refused by upstreams.
-    pub(crate) part_refusals: omitted::PartRefusalCache,
+    pub(crate) part_refusals: part_refusals::PartRefusalCache,
     /// The tool calls hidden from clients.
     pub(crate) hidden_tool_calls: HiddenToolCalls,
     /// The pauses between the requests of a conversation.
@@ -121,6 +123,7 @@ pub(crate) struct WorkLimiter {
 
 impl WorkLimiter {
     pub(crate) fn new() -> Self {
+        // More work at once than cores makes each request slower and none faster.
         Self { seats: Semaphore::new(available_parallelism().map_or(1, usize::from)) }
     }
 
@@ -163,7 +166,7 @@ impl GatewayState {
             begun: SummaryStarts::default(),
             hook_answers: HookOutputCache::default(),
             tasks: GatewayTasks::default(),
-            part_refusals: omitted::PartRefusalCache::default(),
+            part_refusals: part_refusals::PartRefusalCache::default(),
             hidden_tool_calls: HiddenToolCalls::default(),
             request_pauses: RequestPausesByConversation::default(),
             deferrals: DeferralCache::default(),
@@ -223,7 +226,7 @@ struct UpstreamAttempt {
     /// The reading of a request sent unread.
     late_reading: Option<LateReading>,
     /// The parts left out because of the upstream's refusals.
-    omissions: omitted::RequestOmissions,
+    omissions: part_refusals::RequestOmissions,
     /// Counts the attempt as a request in flight at the upstream.
     _load: LoadGuard,
 }
@@ -336,7 +339,8 @@ impl ProxiedRequest {
         let (wire, patience) = (exchange.wire, exchange.inner.config.keep_alive);
         let is_stream = exchange.envelope.stream;
         // Pinned, because the future goes on in the stream after the time-out has taken it by reference.
-        let mut opening = Box::pin(Arc::clone(&exchange).open_answer().instrument(exchange.span()));
+        let mut opening =
+            Box::pin(Arc::clone(&exchange).open_answer().instrument(request_log::span(&exchange)));
         // A client without a stream cannot be given comments, so it waits for the whole answer.
         if !is_stream {
             return opening.await.map_or_else(|fault| refusal(wire, &fault), reply);
@@ -360,13 +364,30 @@ impl ProxiedRequest {
         self.envelope.other(name).filter(|raw| *raw != "null")
     }
 
+    /// Returns the client's wishes if the gateway must carry them out, because the upstream does not know the
+    /// field.
+    fn context_management_at(&self, target: &UpstreamTarget) -> Option<&ContextManagement> {
+        self.context_management.as_ref().filter(|_| !self.is_providers_own(target))
+    }
+
+    /// Returns whether the upstream is of the provider whose API the client speaks, and so knows that API's own tools
+    /// and fields.
+    fn is_providers_own(&self, target: &UpstreamTarget) -> bool {
+        let kind = target.server.upstream.kind;
+        match self.wire.dialect() {
+            Dialect::Messages => kind == Kind::Anthropic,
+            Dialect::Responses => kind == Kind::OpenAi,
+            Dialect::Chat => false,
+        }
+    }
+
     /// Returns the number of input tokens at the preferred upstream.
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be read.
     pub(crate) async fn count(self) -> Result<GatewayReply, GatewayError> {
         let exchange = Arc::new(self);
-        let target = exchange.ordered_targets().into_iter().next().ok_or_else(no_upstream)?;
+        let target = replicas::ordered_targets(&exchange).into_iter().next().ok_or_else(no_upstream)?;
         let exchange = exchange.with_tools_for(&target)?.with_tools_deferred(&target).await;
         let mut route = UpstreamAttempt::find(exchange, target, Arc::default()).await;
         let (tokens, is_shortened) = route.fitter.count().await?;
@@ -384,7 +405,7 @@ impl ProxiedRequest {
     /// [`GatewayError`] if the request cannot be read, or there is no answer.
     pub(crate) async fn compact(self) -> Result<GatewayReply, GatewayError> {
         let exchange = Arc::new(self);
-        let target = exchange.ordered_targets().into_iter().next().ok_or_else(no_upstream)?;
+        let target = replicas::ordered_targets(&exchange).into_iter().next().ok_or_else(no_upstream)?;
         let exchange = exchange.with_tools_for(&target)?;
         let attempt = UpstreamAttempt::find(exchange, target, Arc::default()).await;
         Ok(reply(Box::pin(compact::compact(attempt)).await?))
@@ -392,12 +413,12 @@ impl ProxiedRequest {
 
     /// Returns the beginning of the answer, and logs arrival and failure.
     async fn open_answer(self: Arc<Self>) -> Result<UpstreamDisposition, GatewayError> {
-        self.log_arrival();
+        request_log::log_arrival(&self);
         // Boxed: the future is large, and every caller of this one would hold it.
         let opened = Box::pin(Arc::clone(&self).go()).await;
         // A stream that begins with an error is a failed request, whatever its status.
         if let Err(fault) | Ok(UpstreamDisposition::Failed(fault, ..)) = &opened {
-            self.log_failure(fault);
+            request_log::log_failure(&self, fault);
         }
         opened
     }
@@ -405,7 +426,7 @@ impl ProxiedRequest {
     /// Answers a compaction that Codex asks for with an ordinary request, or drives the exchange.
     async fn go(self: Arc<Self>) -> Result<UpstreamDisposition, GatewayError> {
         // Such a request must not reach an upstream as one.
-        if let Some(compaction) = self.triggered_compaction().await? {
+        if let Some(compaction) = compaction_item::triggered_compaction(&self).await? {
             return Ok(compaction);
         }
         ExchangeDriver::new(self).run().await

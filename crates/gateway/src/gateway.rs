@@ -15,9 +15,9 @@ use longhaul_core::message::ModelOrigin;
 use longhaul_core::plan::CompactionPolicy;
 use longhaul_core::strategy::AdaptiveStrategy;
 use longhaul_providers::SharedProvider;
-use longhaul_store::memo::{MemoryPrefixCache, PrefixCache};
+use longhaul_store::prefix_cache::{MemoryPrefixCache, PrefixCache};
 
-use crate::exchange::{GatewayState, ProxiedRequest};
+use crate::exchange::{GatewayState, ProxiedRequest, with_previous_response};
 use crate::hook::PreCompactHook;
 use crate::relay::RelayEndpoint;
 use crate::upstream::UpstreamOptions;
@@ -271,6 +271,7 @@ impl fmt::Debug for CompactionSetup {
 }
 
 /// The most model calls for one compaction of a client's conversation.
+// A client pays for each call. Sessions make up to 32 (decision 0016).
 const MAX_SUMMARY_CALLS: usize = 3;
 
 /// A gateway for clients' requests. A clone is cheap; one gateway serves a process.
@@ -323,7 +324,7 @@ impl Gateway {
         // A large body takes milliseconds to parse, and other requests share the thread.
         let opened =
             self.inner.work_limiter.read(bytes, || ProxiedRequest::open(Arc::clone(&self.inner), wire, call));
-        let proxied = opened.await?.completed().await?;
+        let proxied = with_previous_response(opened.await?).await?;
         Ok(GatewayRequest { wire, proxied })
     }
 
@@ -453,5 +454,5 @@ pub(crate) fn refusal(wire: &dyn WireCodec, fault: &GatewayError) -> GatewayRepl
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
-    GatewayReply { status: fault.status, headers, body: ReplyBody::Whole(wire.error(fault)) }
+    GatewayReply { status: fault.status, headers, body: ReplyBody::Whole(wire.error_body(fault)) }
 }

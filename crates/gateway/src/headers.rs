@@ -115,7 +115,7 @@ impl RequestOverrides {
         // A misspelt header would silently change nothing.
         if let Some(name) = from.keys().find(|name| is_unknown_override(name)) {
             let known = ASKED[..ASKED.len() - 1].join(", x-longhaul-");
-            return Err(format!("`{name}` is no header of a request; there are: x-longhaul-{known}"));
+            return Err(format!("`{name}` is not a header of a request; there are: x-longhaul-{known}"));
         }
         let off = match override_text(from, "x-longhaul-compress").as_deref() {
             None | Some("on") => false,
@@ -126,7 +126,8 @@ impl RequestOverrides {
         if let Some(name) =
             strategy.as_deref().filter(|name| longhaul_core::strategy::by_name(name).is_none())
         {
-            return Err(format!("x-longhaul-strategy is `{name}`, which is no strategy"));
+            let known = longhaul_core::strategy::NAMES.join(", ");
+            return Err(format!("x-longhaul-strategy must be one of {known}, not `{name}`"));
         }
         let trigger = override_text(from, "x-longhaul-trigger").map(|text| trigger(&text)).transpose()?;
         Ok(Self { off, strategy, trigger })

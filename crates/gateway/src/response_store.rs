@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use longhaul_store::memo::{PrefixCache, PrefixCacheKey, PrefixCacheScope};
+use longhaul_store::prefix_cache::{PrefixCache, PrefixCacheKey, PrefixCacheScope};
 use tokio::task::JoinSet;
 
 use longhaul_wire::raw_json::{elements, field, fields, quote, string};
 use longhaul_wire::sse::{SseEvent, SseReader};
 
 /// The memory of all entries together, in bytes.
+// An evicted answer costs its client one request with the whole history (decision 0024).
 const MAX_BYTES: usize = 64 << 20;
 
 /// The maximum number of answers in memory, and in one conversation from the memo.
@@ -311,7 +312,7 @@ pub(crate) fn closing(events: &Bytes) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use longhaul_store::memo::MemoryPrefixCache;
+    use longhaul_store::prefix_cache::MemoryPrefixCache;
 
     use super::*;
 

@@ -17,9 +17,11 @@ pub(crate) use server::UpstreamServer;
 pub(crate) use target::{DialectSupport, UpstreamTarget};
 
 /// The maximum number of models in an error about an unknown model.
+// A router may serve hundreds of models, and the error is for a person.
 const MOST_NAMED: usize = 20;
 
 /// The longest model name, in bytes.
+// Names come from clients, and go into errors, logs and caches.
 const MAX_NAME_BYTES: usize = 512;
 
 /// The path, below the base URL, of a server's own compaction.

@@ -4,19 +4,19 @@
 pub(crate) mod answer;
 mod arguments;
 pub(crate) mod base_url;
-mod bounds;
+mod body_idle_timeout;
+mod byte_counts;
 mod client;
 mod coding;
 mod joined_events;
 mod key;
 mod network;
-mod patience;
+mod progress_deadline;
 mod proxy_answer;
 mod redirect;
 mod request_id;
 mod retry_after;
 mod secret;
-mod silence;
 
 use std::pin::Pin;
 use std::time::{Duration, Instant, SystemTime};
@@ -31,9 +31,9 @@ use tokio::time::timeout;
 use crate::ProviderError;
 use longhaul_wire::{refused_part, server_error};
 
+use body_idle_timeout::BodyIdleTimeout;
 use client::is_loopback;
 use proxy_answer::RefusalOrigin;
-use silence::BodyIdleTimeout;
 
 pub(crate) use base_url::base_without_operation;
 #[doc(hidden)]
@@ -42,7 +42,7 @@ pub use base_url::{BaseUrl, is_page, operation_hint, take_base_url_hints, warn_o
 pub use client::builder;
 #[doc(hidden)]
 pub use coding::{BodyDecompressor, ContentCodingError};
-pub use network::NetworkVariables;
+pub use network::{NetworkVariables, connection_fault_text};
 #[doc(hidden)]
 pub use proxy_answer::proxy_answer_hint;
 #[doc(hidden)]
@@ -415,6 +415,7 @@ fn shown(url: &Url) -> String {
 fn header_map(headers: &[(String, Secret)]) -> Result<HeaderMap, ProviderError> {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
+        // The error names the header and never its value, which may be a key.
         let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unsendable(name))?;
         let mut value = HeaderValue::from_str(value.expose()).map_err(|_| unsendable(name))?;
         // A sensitive value stays out of debug output and out of HTTP/2's compression tables.

@@ -6,14 +6,14 @@
 
 pub mod anthropic;
 #[doc(hidden)]
-pub mod catalogued;
+pub mod catalog_provider;
 pub mod conformance;
 pub mod connect;
 mod endpoint;
 pub mod gemini;
 pub mod http;
 #[doc(hidden)]
-pub mod lines;
+pub mod ndjson;
 pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;

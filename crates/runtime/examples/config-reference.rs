@@ -100,7 +100,8 @@ fn main() -> std::io::Result<()> {
     write!(
         std::io::stdout(),
         "# The agent file\n\n`longhaul.yml` is looked for in the current folder, then in the user's configuration folder; `--config` names \
-         another. Unknown keys and bad values are errors that name the line and the nearest valid key. Keys of later \
+         another. Unknown keys and bad values are errors that name the line and the nearest valid key. `maxSteps` and \
+         `max_steps` are one key: each key below has both spellings. Keys of later \
          capabilities are refused by name. For editors: [longhaul.schema.json](../longhaul.schema.json). What hooks are \
          asked and answer: [hooks.md](hooks.md); MCP servers: [mcp.md](mcp.md); how old messages make room: \
          [Strategies](#strategies); which tools there are: [Tools](#tools); agents beside the file's own: [More agents](#more-agents); what the page may change: \

@@ -45,6 +45,8 @@ use crate::workspace::Workspace;
 /// The least window, in tokens, whose model gets full tool descriptions. Below this size the descriptions take at most
 /// 500 tokens.
 #[doc(hidden)]
+// The declared or discovered window decides. A learned window may change within a session, and the tools must not
+// (decision 0042).
 pub const SMALL_WINDOW_TOKENS: u64 = 16_000;
 
 /// Everything a session needs besides its log. Shared by all sessions of a runtime.
@@ -241,6 +243,7 @@ impl Agent {
         }
         let mut specs = if self.has_small_window() { self.tools.brief_specs() } else { self.tools.specs() };
         if let Some(deferred) = deferred {
+            // The two stand-ins take the place of the deferred tools.
             specs.retain(|spec| deferred.get(&spec.name).is_none());
             specs.extend(deferred.stand_ins(!self.has_small_window()));
         }
@@ -321,6 +324,13 @@ impl Agent {
         }
     }
 
+    /// Returns the longest answer in tokens, as a new session uses it: the stated limit, or a lower one that an error has
+    /// named within the last day.
+    pub(crate) fn max_output(&self) -> Option<u64> {
+        let learned = self.calibrations.output_limit(&self.provider.origin(), now_ms());
+        self.limits.max_output.into_iter().chain(learned).min()
+    }
+
     /// Returns the model's window in tokens and the source of the value, as a new session uses both; `None` if the
     /// window is unknown.
     pub fn window(&self) -> Option<(u64, LimitSource)> {
@@ -355,7 +365,7 @@ impl Agent {
                 origin: self.provider.origin(),
                 window: self.limits.window,
                 remembered_window: self.remembered_window(),
-                max_output: self.limits.max_output,
+                max_output: self.max_output(),
                 tools: self.takes_tools(),
                 prefill: self.continues_answers(),
             },

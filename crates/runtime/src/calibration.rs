@@ -17,14 +17,24 @@ use serde::{Deserialize, Serialize};
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The least change of a ratio for a write.
+// Each call changes the ratios a little. Without a floor the file would be written after each call.
 const WORTH_WRITING: f64 = 0.01;
 
 /// The least change of a request's unseen overhead for a write, in tokens.
+// Smaller than the margin of any count, so a lost change of this size is never noticed.
 const WORTH_WRITING_TOKENS: u64 = 16;
 
 /// The time for which abilities that a model or server lacks are remembered, in milliseconds. Servers are restarted
 /// with other options, so a later session asks once more.
 const ABILITIES_FORGOTTEN_MS: Millis = 24 * 3_600_000;
+
+/// The longest answer of a model, as stated by its errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct LearnedOutputLimit {
+    tokens: u64,
+    /// The time at which the limit was learned, in milliseconds since 1970.
+    at: Millis,
+}
 
 /// The limits on pictures as stated by a model's errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,6 +113,9 @@ struct CalibrationData {
     /// The limits on pictures stated by errors, by model and server.
     #[serde(default)]
     images: BTreeMap<String, LearnedImageLimit>,
+    /// The output limits stated by errors, by model and server.
+    #[serde(default)]
+    output_limits: BTreeMap<String, LearnedOutputLimit>,
     /// The learned profiles of tokenizers, by model and counter.
     #[serde(default)]
     tokenizers: BTreeMap<String, TokenizerProfile>,
@@ -255,6 +268,19 @@ impl CalibrationStore {
         self.keep(&known);
     }
 
+    /// Returns the longest answer of `model` in tokens, if an error has stated it within the last day.
+    pub fn output_limit(&self, model: &ModelOrigin, now: Millis) -> Option<u64> {
+        let learned = self.known().output_limits.get(&self.placed(model)).copied()?;
+        (now.saturating_sub(learned.at) < ABILITIES_FORGOTTEN_MS).then_some(learned.tokens)
+    }
+
+    /// Remembers the longest answer of `model`, in tokens.
+    pub fn learn_output_limit(&self, model: &ModelOrigin, tokens: u64, now: Millis) {
+        let mut known = self.known();
+        known.output_limits.insert(self.placed(model), LearnedOutputLimit { tokens, at: now });
+        self.keep(&known);
+    }
+
     /// Returns the maximum number of pictures in a request to `model`, if an error has stated the number within the
     /// last day.
     pub fn most_images(&self, model: &ModelOrigin, now: Millis) -> Option<u32> {
@@ -343,7 +369,7 @@ fn named(model: &ModelOrigin) -> String {
 fn read(file: &Path) -> io::Result<CalibrationData> {
     // A pipe or device may never end or never begin: opening a pipe waits for its writer.
     if !fs::metadata(file)?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut bytes = Vec::new();
     File::open(file)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
@@ -351,6 +377,7 @@ fn read(file: &Path) -> io::Result<CalibrationData> {
         return Err(io::Error::other("it is larger than 1 MiB"));
     }
     let mut known: CalibrationData = serde_json::from_slice(&bytes)?;
+    // The old form is read once and written in the new one.
     for (key, ratios) in std::mem::take(&mut known.four_ratios) {
         // A profile that this release has learned is better than four ratios of an older one.
         known.tokenizers.entry(key).or_insert_with(|| TokenizerProfile::of_four_ratios(ratios));

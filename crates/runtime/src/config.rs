@@ -125,7 +125,8 @@ impl AgentConfig {
         if problems.is_empty() { Ok(config) } else { Err(ConfigError { file: file.to_owned(), problems }) }
     }
 
-    /// Returns the keys that a file sets, for example `run.maxSteps`; none if the file cannot be read.
+    /// Returns the keys that a file sets, for example `run.maxSteps`, in the spelling of the reference; none if the file
+    /// cannot be read.
     pub fn written(text: &str) -> BTreeSet<String> {
         let mut written = BTreeSet::new();
         if let Ok(root) = node::parse(text) {
@@ -146,8 +147,11 @@ impl AgentConfig {
 }
 
 fn note(node: &node::ConfigNode, path: &str, written: &mut BTreeSet<String>) {
+    let known = keys::children(path);
     for entry in node.entries() {
-        let inner = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+        // The closures of a user's file ask for keys by name, so another spelling must not hide one.
+        let key = keys::spelled(&entry.key, &known).unwrap_or(&entry.key);
+        let inner = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
         note(&entry.node, &inner, written);
         written.insert(inner);
     }

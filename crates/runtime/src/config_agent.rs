@@ -87,7 +87,7 @@ const APPLIED: &[&str] = &[
 #[non_exhaustive]
 pub enum ConfigFileError {
     /// The agent file, or the file of its system prompt, cannot be read.
-    #[error("{} cannot be read: {source}", path.display())]
+    #[error("{} cannot be read: {}", path.display(), crate::io_error::io_error_text(source))]
     Read {
         /// The file.
         path: PathBuf,
@@ -173,7 +173,7 @@ fn read_text(path: &Path) -> Result<String, ConfigFileError> {
 pub fn read_file_text(path: &Path) -> io::Result<String> {
     // Opening a pipe waits for its writer, and a device may never end.
     if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut bytes = Vec::new();
     // One byte more than allowed, so that a larger file is noticed.

@@ -289,6 +289,7 @@ pub(crate) fn usage(run: &Run) -> Value {
     json!({
         "total": reading.total,
         "window": budget.window,
+        // A window of 0 can be declared, and must not become a number that JSON lacks.
         "percent": reading.total as f64 * 100.0 / budget.window.max(1) as f64,
         "outputReserve": budget.reserve,
         "freeSpace": budget.window.saturating_sub(reading.total.saturating_add(budget.reserve)),

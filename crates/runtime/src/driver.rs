@@ -74,7 +74,7 @@ pub(crate) enum DriverMessage {
     Input(Box<RunLoopInput>),
     /// The server's present limits for the model.
     Limits(Limits),
-    /// A command of somebody.
+    /// A command of a caller.
     Command(SessionCommand),
 }
 
@@ -241,6 +241,7 @@ impl SessionDriver {
                 // learned limits.
                 limits::learn_tool_support(&mut self.context, &input);
                 let input = limits::learn_media_limits(&self.context, *input);
+                let input = limits::learn_output_limit(&mut self.context, input);
                 let input = limits::learn_refused_parameter(&self.context, input);
                 // An answer to a silently cut request must become an overflow before the loop can store it as an
                 // answer.
@@ -463,7 +464,7 @@ fn settles(event: &EventBody) -> bool {
     )
 }
 
-/// Returns whether an event is somebody's choice of another model.
+/// Returns whether an event is a person's choice of another model.
 fn is_choice(event: &EventBody) -> bool {
     matches!(event, EventBody::ModelSwitched { choice: Some(_), .. })
 }
@@ -477,6 +478,7 @@ pub(crate) fn failure(error: longhaul_providers::ProviderError) -> ModelCallFail
         retry_after_ms: error.retry_after.map(|time| time.as_millis() as u64),
         refuses_tools: error.refuses_tools,
         refused_parameter: error.refused_parameter,
+        output_limit: error.output_limit,
         refusal: error.refusal,
         used_tokens: error.used_tokens,
         limit_tokens: error.limit_tokens,

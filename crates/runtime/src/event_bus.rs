@@ -164,11 +164,12 @@ impl EventBus {
             payload["isComplete"] = true.into();
         }
         state.pass(ApiEvent::passing("llm:chunk", &self.session_id, payload));
+        // Woken watchers read the list, so the lock is free before they are woken.
         drop(state);
         self.news.send_replace(());
     }
 
-    /// Returns the announcements from now on, and the state before. `in_use` is held as long as somebody listens.
+    /// Returns the announcements from now on, and the state before. `in_use` is held by the receiver.
     pub(crate) fn subscribe(self: &Arc<Self>, in_use: Arc<()>) -> EventSubscription {
         // The receiver comes first: from here on the session counts as watched, and passing announcements are kept.
         let news = self.news.subscribe();

@@ -23,11 +23,11 @@
 //! ```
 
 mod approval;
-mod ask;
 mod closure;
 mod command;
 mod http;
 mod pre_compact;
+mod request;
 #[cfg(test)]
 mod tests;
 
@@ -44,17 +44,17 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use self::approval::{ApprovalDecision, ApprovalHandler, ApprovalRequest};
-pub use self::ask::{
-    CompactionScope, PostToolUseRequest, PostToolUseResponse, PreCompactRequest, PreCompactResponse,
-    PreCompactTrigger, PreToolUseDecision, PreToolUseRequest, PreToolUseResponse, UserPromptSubmitRequest,
-    UserPromptSubmitResponse,
-};
-use self::ask::{HookRequest, HookResponse};
 pub use self::closure::ClosureHook;
 pub use self::command::CommandHook;
 pub use self::http::HttpHook;
 use self::pre_compact::PreCompactClosure;
 pub use self::pre_compact::PreCompactDecision;
+pub use self::request::{
+    CompactionScope, PostToolUseRequest, PostToolUseResponse, PreCompactRequest, PreCompactResponse,
+    PreCompactTrigger, PreToolUseDecision, PreToolUseRequest, PreToolUseResponse, UserPromptSubmitRequest,
+    UserPromptSubmitResponse,
+};
+use self::request::{HookRequest, HookResponse};
 use crate::async_strategy::AsyncStrategy;
 
 /// The default time for a hook.
@@ -125,7 +125,7 @@ pub enum HookError {
     #[error("its answer has more than {MAX_ANSWER_BYTES} bytes")]
     TooLong,
     /// The answer is no JSON object, or has a field of the wrong kind.
-    #[error("its answer is no JSON object with the fields of this hook")]
+    #[error("its answer is not a JSON object with the fields of this hook")]
     NotAnAnswer,
     /// The hook took too long.
     #[error("it did not answer within {} ms", .0.as_millis())]
@@ -328,6 +328,7 @@ async fn within<T>(
     deadline: Duration,
     answering: impl Future<Output = Result<T, HookError>>,
 ) -> Result<T, HookError> {
+    // Nothing of a hook that panicked is used again, so its state need not be sound.
     match tokio::time::timeout(deadline, AssertUnwindSafe(answering).catch_unwind()).await {
         Ok(answered) => answered.map_err(|_| HookError::Panicked)?,
         Err(_) => Err(HookError::Late(deadline)),

@@ -224,7 +224,7 @@ pub fn import(bytes: &[u8], at: Millis) -> Result<ImportedFile, ImportError> {
         ImportFormat::TapeAgents => vec![tape_agents::read(bytes, at)?],
         ImportFormat::ClaudeCode => vec![claude_code::read(bytes, at)?],
     };
-    let counts = [(replaced, "escapes of half a character"), (unreadable, "bytes that are no characters")];
+    let counts = [(replaced, "escapes of half a character"), (unreadable, "bytes that are not characters")];
     for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
         let message = format!("{what}: {count} replaced by U+FFFD");
         if let Some(first) = sessions.first_mut() {

@@ -193,6 +193,8 @@ pub mod export;
 pub mod hooks;
 #[cfg(feature = "import")]
 pub mod import;
+#[doc(hidden)]
+pub mod io_error;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 #[doc(hidden)]

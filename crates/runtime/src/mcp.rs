@@ -8,9 +8,9 @@
 //!   (`tool_list`).
 //! - A server that dies is started again (`server`).
 
+mod connection;
 mod http;
 mod lenient_parse;
-mod link;
 mod name;
 mod named_files;
 mod result;
@@ -30,7 +30,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use self::link::McpEndpoint;
+use self::connection::McpEndpoint;
 use self::named_files::{CommandFileDigests, CommandFiles, does_more};
 use self::secrets::McpSecrets;
 use self::server::McpServerState;
@@ -112,6 +112,12 @@ impl McpServers {
                 Err(error) => errors.push(error),
             }
         }
+        tracing::info!(
+            servers = all.servers.len(),
+            tools = all.tools.len(),
+            failed = errors.len(),
+            "the MCP servers were started"
+        );
         (all, errors)
     }
 
@@ -147,6 +153,7 @@ impl McpServers {
     /// Stops the servers. A program first sees its input close, then is asked to end, and is finally killed.
     pub async fn close(&self) {
         tracing::debug!(servers = self.servers.len(), "the MCP servers are stopped");
+        // Side by side: each program may take its last moments in full before it is killed.
         join_all(self.servers.iter().map(|server| server.close())).await;
     }
 }

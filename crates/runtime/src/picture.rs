@@ -51,6 +51,7 @@ pub fn size(content: &[u8]) -> Result<Option<(u32, u32)>, PictureTooLarge> {
     else {
         return Ok(None);
     };
+    // Judged by the header alone: a small file can declare billions of pixels.
     let is_large = width.max(height) > LONGEST_SIDE || width.saturating_mul(height) > MOST_PIXELS;
     match (u32::try_from(width), u32::try_from(height)) {
         (Ok(width), Ok(height)) if !is_large => Ok(Some((width, height))),

@@ -170,7 +170,7 @@ impl std::fmt::Display for SandboxStatus {
 #[non_exhaustive]
 pub enum SandboxError {
     /// The private folder could not be made.
-    #[error("the private folder {path} could not be made: {source}")]
+    #[error("the private folder {path} could not be made: {}", crate::io_error::io_error_text(source))]
     Private {
         /// The folder.
         path: PathBuf,
@@ -181,7 +181,7 @@ pub enum SandboxError {
     #[error("the process could not be confined and was not started: {0}")]
     Confine(String),
     /// The program could not be started.
-    #[error("{program} could not be started: {source}")]
+    #[error("{program} could not be started: {}", crate::io_error::program_error_text(source))]
     Start {
         /// The program.
         program: String,

@@ -44,6 +44,8 @@ pub use self::log::whole_log;
 pub use self::new_message::NewMessage;
 pub use self::orders::PinOutcome;
 pub use self::overrides::{SettingsError, SwitchOutcome};
+#[doc(hidden)]
+pub use self::runtime::positions_at_rest;
 pub use self::runtime::{IDLE, Runtime};
 use self::submit::ask_submit_hook;
 pub use self::turn::{Turn, TurnError, TurnOutput};
@@ -502,6 +504,7 @@ impl Session {
     ) -> Result<T, SessionError> {
         self.request(|reply| SessionCommand::Look {
             look: Box::new(move |run| {
+                // Runs inside the driver. A caller that has left must not end the driver.
                 let _ = reply.send(look(run));
             }),
         })

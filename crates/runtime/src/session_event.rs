@@ -4,8 +4,11 @@
 //! API, to types.
 
 use longhaul_core::event::{EditReason, ErrorInfo, PartialAnswerReason, RunEnd};
-use longhaul_core::ids::{ApprovalId, CallId, EditId, MessageId, Millis, OrderId, QueueId, RunId, StepId};
+use longhaul_core::ids::{
+    ApprovalId, CallId, EditId, MessageId, Millis, OrderId, QueueId, RunId, Seq, StepId,
+};
 use longhaul_core::message::{ModelOrigin, Part, Role, ToolStatus};
+use longhaul_core::queue::QueuedMessage;
 use longhaul_core::usage::Usage;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -71,6 +74,11 @@ pub enum SessionEvent {
         /// The message's entry in the queue.
         queue_id: QueueId,
     },
+    /// The waiting messages at the arrival of a watcher.
+    QueueSnapshot {
+        /// The messages, oldest first.
+        messages: Vec<QueuedMessage>,
+    },
     /// Waiting messages entered the conversation as a single message.
     MessagesTaken {
         /// The messages' entries in the queue, oldest first.
@@ -113,6 +121,15 @@ pub enum SessionEvent {
         message_id: MessageId,
         /// The number of characters of reasoning before the piece.
         offset: u64,
+    },
+    /// The answer in flight at the arrival of a watcher.
+    AnswerSnapshot {
+        /// The model call.
+        step_id: StepId,
+        /// The message around the text.
+        message_id: MessageId,
+        /// The text and the readable reasoning so far, in order.
+        parts: Vec<Part>,
     },
     /// More of the arguments of a tool call in the answer in flight.
     ToolInputDelta {
@@ -333,6 +350,14 @@ pub enum SessionEvent {
         /// The number of events.
         missed: u64,
     },
+    /// Events of the log were not shown to a watcher: the log is unreadable there, or ends before the watcher's
+    /// position.
+    StreamGap {
+        /// The first position of the gap.
+        from: Seq,
+        /// The last position of the gap.
+        to: Seq,
+    },
     /// An event of the API without a type.
     Other {
         /// The event's name in the API.
@@ -423,6 +448,7 @@ fn run_event(name: &str, fields: &EventFields<'_>) -> Option<SessionEvent> {
             error: fields.get("lastError")?,
         },
         "session:parked" => SessionEvent::Parked { reason: fields.get("reason")? },
+        "stream:gap" => SessionEvent::StreamGap { from: fields.get("from")?, to: fields.get("to")? },
         _ => return None,
     })
 }
@@ -434,6 +460,7 @@ fn message_event(name: &str, fields: &EventFields<'_>) -> Option<SessionEvent> {
         }
         "message:edited" => SessionEvent::QueuedMessageEdited { queue_id: fields.get("id")? },
         "message:removed" => SessionEvent::QueuedMessageRemoved { queue_id: fields.get("id")? },
+        "queue:snapshot" => SessionEvent::QueueSnapshot { messages: fields.get("entries")? },
         "message:dequeued" => SessionEvent::MessagesTaken { queue_ids: fields.get("ids")? },
         "message:added" => SessionEvent::MessageAdded {
             message_id: fields.get("messageId")?,
@@ -458,6 +485,11 @@ fn answer_event(name: &str, fields: &EventFields<'_>) -> Option<SessionEvent> {
                 _ => return None,
             }
         }
+        "llm:snapshot" => SessionEvent::AnswerSnapshot {
+            step_id: fields.get("stepId")?,
+            message_id: fields.get("messageId")?,
+            parts: fields.get("parts")?,
+        },
         "llm:response" => SessionEvent::StepFinished {
             step_id: fields.get("stepId")?,
             text: fields.get("content")?,

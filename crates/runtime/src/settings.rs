@@ -132,7 +132,7 @@ impl SettingsOverrides {
                 _ => {
                     // The name comes from a request and is quoted in the answer, so it is cleaned and shortened.
                     let field: String = field.chars().filter(|c| !c.is_control()).take(60).collect();
-                    return refused(&field, "is no setting");
+                    return refused(&field, "is not a setting");
                 }
             }
         }
@@ -154,12 +154,12 @@ fn refused<T>(field: &str, why: impl Into<String>) -> Result<T, SettingRefusal> 
 fn known_strategy(field: &str, value: &Value) -> Result<String, SettingRefusal> {
     match value.as_str().filter(|name| strategy::NAMES.contains(name)) {
         Some(name) => Ok(name.to_owned()),
-        None => refused(field, format!("is one of {}", strategy::NAMES.join(", "))),
+        None => refused(field, format!("must be one of {}", strategy::NAMES.join(", "))),
     }
 }
 
 fn flag(field: &str, value: &Value) -> Result<bool, SettingRefusal> {
-    value.as_bool().map_or_else(|| refused(field, "is true or false"), Ok)
+    value.as_bool().map_or_else(|| refused(field, "must be true or false"), Ok)
 }
 
 fn is_visible_name(name: &str) -> bool {
@@ -169,13 +169,13 @@ fn is_visible_name(name: &str) -> bool {
 fn name(field: &str, value: &Value) -> Result<String, SettingRefusal> {
     match value.as_str().filter(|name| is_visible_name(name)) {
         Some(name) => Ok(name.to_owned()),
-        None => refused(field, format!("is a name of 1 to {NAME_CHARS} visible characters")),
+        None => refused(field, format!("must be a name of 1 to {NAME_CHARS} visible characters")),
     }
 }
 
 fn trigger(field: &str, value: &Value) -> Result<TriggerChoice, SettingRefusal> {
     let least = TriggerConfig::LEAST_TOKENS;
-    let what = "is \"none\", { percentage }, { triggerTokens } or { type }";
+    let what = "must be \"none\", { percentage }, { triggerTokens } or { type }";
     if value == "none" {
         return Ok(TriggerChoice::None);
     }
@@ -189,11 +189,17 @@ fn trigger(field: &str, value: &Value) -> Result<TriggerChoice, SettingRefusal> 
         (Some("planner"), []) => Ok(TriggerChoice::Planner),
         (Some("threshold"), [(key, share)]) if *key == "percentage" => match share.as_f64() {
             Some(share) if share > 0.0 && share <= 1.0 => Ok(TriggerChoice::Percentage(share)),
-            _ => refused(&format!("{field}.percentage"), "is above 0 and at most 1"),
+            _ => {
+                let what = format!("must be above 0 and at most 1, not {share}");
+                refused(&format!("{field}.percentage"), what)
+            }
         },
         (Some("threshold"), [(key, tokens)]) if *key == "triggerTokens" => match tokens.as_u64() {
             Some(tokens) if tokens >= least => Ok(TriggerChoice::TriggerTokens(tokens)),
-            _ => refused(&format!("{field}.triggerTokens"), format!("is a whole number, {least} or more")),
+            _ => {
+                let what = format!("must be a whole number, {least} or more, not {tokens}");
+                refused(&format!("{field}.triggerTokens"), what)
+            }
         },
         _ => refused(field, what),
     }

@@ -25,14 +25,14 @@ const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 /// assert_eq!(DecodedText::new(b"\xff\xfeA\0b\0").text, "Ab");
 /// let decoded = DecodedText::new(b"caf\xe9\n");
 /// assert_eq!(decoded.text, "caf\u{fffd}\n");
-/// assert_eq!(decoded.damage.unwrap().to_string(), "1 byte that is no UTF-8, at offset 3 (line 1, column 4)");
+/// assert_eq!(decoded.damage.unwrap().to_string(), "1 byte that is not UTF-8, at offset 3 (line 1, column 4)");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DecodedText {
-    /// The text, with U+FFFD in the place of bytes that are no characters.
+    /// The text, with U+FFFD in the place of bytes that are not characters.
     pub text: String,
-    /// The bytes that are no characters; `None` if there are none.
+    /// The bytes that are not characters; `None` if there are none.
     pub damage: Option<TextDamage>,
 }
 
@@ -154,6 +154,7 @@ fn whole_utf8_characters(bytes: &[u8]) -> usize {
     let lead = bytes[tail..].iter().rposition(|byte| *byte >= 0xc0).map(|at| tail + at);
     let is_divided =
         |lead: &usize| std::str::from_utf8(&bytes[*lead..]).is_err_and(|error| error.error_len().is_none());
+    // Bytes that no further byte could mend are damage, and stay where they are.
     lead.filter(is_divided).unwrap_or(bytes.len())
 }
 
@@ -192,8 +193,10 @@ impl fmt::Display for TextDamage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { bad_bytes, offset, line, column, encoding } = self;
         match bad_bytes {
-            1 => write!(formatter, "1 byte that is no {encoding}, at offset {offset}")?,
-            _ => write!(formatter, "{bad_bytes} bytes that are no {encoding}, the first at offset {offset}")?,
+            1 => write!(formatter, "1 byte that is not {encoding}, at offset {offset}")?,
+            _ => {
+                write!(formatter, "{bad_bytes} bytes that are not {encoding}, the first at offset {offset}")?
+            }
         }
         write!(formatter, " (line {line}, column {column})")
     }
@@ -222,7 +225,7 @@ impl TextEncoding {
         }
     }
 
-    /// Returns the text of a file without its byte order mark; `None` if UTF-16 has units that are no characters.
+    /// Returns the text of a file without its byte order mark; `None` if UTF-16 has units that are not characters.
     /// Bytes that are no UTF-8 stay.
     pub(crate) fn decode(self, bytes: Vec<u8>) -> Option<Vec<u8>> {
         match self {
@@ -425,19 +428,19 @@ mod tests {
             decoded(b"\xef\xbb\xbfone\ntw\xffo\xfe\xfe"),
             (
                 "one\ntw\u{fffd}o\u{fffd}\u{fffd}".to_owned(),
-                "3 bytes that are no UTF-8, the first at offset 9 (line 2, column 3)".to_owned()
+                "3 bytes that are not UTF-8, the first at offset 9 (line 2, column 3)".to_owned()
             )
         );
         // The half of a character at the end of a cut file is one fault of two bytes.
         assert_eq!(
             decoded(b"\n\n\xe2\x82").1,
-            "2 bytes that are no UTF-8, the first at offset 2 (line 3, column 1)"
+            "2 bytes that are not UTF-8, the first at offset 2 (line 3, column 1)"
         );
         assert_eq!(
             decoded(b"\xff\xfea\0\n\0\0\xd8b\0c"),
             (
                 "a\n\u{fffd}b\u{fffd}".to_owned(),
-                "3 bytes that are no UTF-16, the first at offset 6 (line 2, column 1)".to_owned()
+                "3 bytes that are not UTF-16, the first at offset 6 (line 2, column 1)".to_owned()
             )
         );
         for (whole, cut) in

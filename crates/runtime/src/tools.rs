@@ -11,7 +11,7 @@ mod edit;
 mod function;
 mod glob;
 mod grep;
-mod ignored;
+mod ignore_rules;
 mod ls;
 mod read;
 mod short_descriptions;

@@ -6,11 +6,11 @@
 //! instead of leading outside. The method needs no system call beyond POSIX and guarantees the same as Linux's
 //! `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`.
 
+mod file_write_lock;
 mod open;
 mod replace;
 #[cfg(test)]
 mod tests;
-mod turns;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -19,7 +19,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
-pub use turns::{FileVersion, FileWriteLock};
+pub use file_write_lock::{FileVersion, FileWriteLock};
 
 /// System folders without ordinary files, which are never part of a workspace, even of `/`.
 const NEVER: [&str; 3] = ["/proc", "/sys", "/dev"];
@@ -109,7 +109,7 @@ pub enum WorkspaceError {
         why: &'static str,
     },
     /// The system refused the access.
-    #[error("`{path}`: {source}")]
+    #[error("`{path}`: {}", crate::io_error::io_error_text(source))]
     Io {
         /// The path that was given.
         path: String,
@@ -382,6 +382,7 @@ pub(crate) fn canonical_as_far_as_possible(path: &Path) -> PathBuf {
     let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     path.ancestors()
         .find_map(|base| {
+            // The file may not exist yet. The nearest folder that does exist decides where links lead.
             let found = base.canonicalize().ok()?;
             let rest = path.strip_prefix(base).ok()?;
             Some(if rest.as_os_str().is_empty() { found } else { found.join(rest) })

@@ -22,13 +22,13 @@ use crate::host_info::{EmptyEnvironment, ServerEnvironment};
 use crate::idempotency::IdempotencyLocks;
 use crate::limit::{Client, ClientRateLimiter};
 use crate::login_links::LoginLinks;
+use crate::maintenance::{MaintenanceConfig, MaintenanceTrigger};
 use crate::problem::ApiProblem;
 use crate::render::MarkdownRenderer;
 use crate::routes::ConversationIndex;
 use crate::run_outcomes::RunEndCache;
 use crate::sse::LogReaderRegistry;
 use crate::token::{AccessToken, AccessTokenError};
-use crate::upkeep::{MaintenanceConfig, MaintenanceTrigger};
 use crate::uploads::UploadRegistry;
 
 /// The maximum number of requests whose texts are rendered at the same time.
@@ -90,6 +90,16 @@ impl HttpServerConfig {
             surroundings: Arc::new(EmptyEnvironment),
         }
     }
+}
+
+/// The work that a shutdown waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnfinishedWork {
+    /// The sessions that wait for a person's answer to a question.
+    pub questions: usize,
+    /// `true` if other runs or answers are in progress.
+    pub has_others: bool,
 }
 
 /// A runtime with its server configuration. A clone is cheap.
@@ -163,6 +173,7 @@ impl AppState {
             readings: LogReaderRegistry::default(),
             openings: LoginLinks::default(),
             ends: RunEndCache::default(),
+            // Shared by all requests. Rendering keeps a core busy, and a page asks for many texts at once.
             rendering: Semaphore::new(RENDERING),
             allowances: ClientRateLimiter::default(),
             conversations: ConversationIndex::default(),
@@ -191,6 +202,19 @@ impl AppState {
     /// The system gives no random bytes.
     pub fn opening_path(&self) -> Result<String, AccessTokenError> {
         Ok(format!("/open/{}", self.openings().create_key(Instant::now())?))
+    }
+
+    /// Returns the work that a shutdown waits for.
+    pub fn unfinished_work(&self) -> UnfinishedWork {
+        let mut work = UnfinishedWork { questions: 0, has_others: !self.0.answers.is_empty() };
+        for session in self.runtime().opened() {
+            match *session.status().borrow() {
+                RunStatus::WaitingApproval => work.questions += 1,
+                RunStatus::Idle | RunStatus::Parked | RunStatus::WaitingForServer => {}
+                _ => work.has_others = true,
+            }
+        }
+        work
     }
 
     /// Starts the shutdown. The server reports "not ready" and starts no more runs, while active runs may
@@ -410,6 +434,7 @@ impl AppState {
         let waited_ms = waited.elapsed().as_millis() as u64;
         let bytes: usize = texts.iter().map(String::len).sum();
         tracing::debug!(texts = texts.len(), bytes, waited_ms, "Markdown is rendered");
+        // Markdown with highlighted code takes milliseconds, which streams on the same thread would feel.
         let rendered = tokio::task::spawn_blocking(move || {
             let mut renderer = MarkdownRenderer::default();
             texts.iter().map(|text| renderer.render(text)).collect()

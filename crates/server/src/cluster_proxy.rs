@@ -45,6 +45,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const KNOCK: Duration = Duration::from_secs(3);
 
 /// The maximum number of forwards of one request to other nodes.
+// A session moves when its node ends or is cut off. A request that meets several moves in a row would only add to the
+// trouble.
 const MOVES: usize = 4;
 
 /// The headers forwarded by a node.
@@ -101,6 +103,7 @@ enum ProxyOutcome {
 pub(crate) async fn pass_on(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let Some(nodes) = app.runtime().nodes().cloned() else { return next.run(request).await };
     let path = request.uri().path();
+    // Only these routes are about a session, which one node has (decision 0028). All others work on every node.
     let may_pass = path.starts_with("/api/") || is_of_agents(request.method(), path);
     if !may_pass {
         return next.run(request).await;

@@ -310,7 +310,9 @@ fn checked(media_type: String, name: Option<String>) -> Result<(String, Option<S
         return Err(ApiProblem::invalid("`mediaType` is a MIME type like image/png."));
     }
     if !name.as_deref().is_none_or(is_file_name) {
-        return Err(ApiProblem::invalid(format!("A file's name has 1 to {NAME_CHARS} visible characters.")));
+        return Err(ApiProblem::invalid(format!(
+            "A file's name must have 1 to {NAME_CHARS} visible characters."
+        )));
     }
     Ok((media_type, name))
 }

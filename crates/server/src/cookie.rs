@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use crate::token::AccessToken;
 
 /// The lifetime in a browser, in seconds.
+// A new token voids the cookie before that time (decision 0021).
 const AGE_S: u32 = 30 * 24 * 60 * 60;
 
 /// Returns the cookie's name for a server at the address `host`.

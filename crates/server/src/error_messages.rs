@@ -1,5 +1,7 @@
 //! Plain versions of serde's error messages, without the names of Rust types.
 
+use longhaul::io_error::json_error_text;
+
 /// Serde's words before the name of a type, with their plain replacement.
 const KINDS: [(&str, &str); 9] = [
     ("internally tagged enum ", KNOWN),
@@ -22,6 +24,7 @@ const WHOLE: [&str; 12] =
 /// Returns serde's message in plain words.
 pub(crate) fn plain(error: &str) -> String {
     let error = error.strip_prefix("Failed to deserialize query string: ").unwrap_or(error);
+    let error = &json_error_text(error);
     // Serde words this case differently. In the common form the type's name is removed below.
     let error = error.replace("data did not match any variant of untagged enum ", "expected enum ");
     let Some((before, expected)) = error.split_once("expected ") else { return error };

@@ -130,7 +130,7 @@ impl FromRequestParts<AppState> for IdempotencyKey {
         let Some(value) = parts.headers.get("idempotency-key") else { return Ok(Self(None)) };
         let key = value.to_str().unwrap_or_default();
         if key.is_empty() || key.len() > KEY_CHARS {
-            let detail = format!("An Idempotency-Key has 1 to {KEY_CHARS} visible ASCII characters.");
+            let detail = format!("An Idempotency-Key must have 1 to {KEY_CHARS} visible ASCII characters.");
             return Err(ApiProblem::invalid(detail));
         }
         Ok(Self(Some(key.to_owned())))
@@ -189,6 +189,7 @@ async fn collect(
     let room = length.map_or(0, |length| length.min(limit.min(AT_ONCE_BYTES) as u64));
     let mut whole = BytesMut::with_capacity(room as usize);
     while let Some(piece) =
+        // The limit is for each piece: a large upload may take long, but it must not stand still.
         tokio::time::timeout(patience, pieces.next()).await.map_err(|_| ApiProblem::too_slow())?
     {
         let piece = piece.map_err(|_| ApiProblem::invalid("The body broke off."))?;

@@ -165,8 +165,9 @@ fn admit(
             Err(ApiProblem::forbidden("The cookie counts for the server's own page only."))
         }
         CredentialStrength::Nothing => {
-            tracing::info!(is_near, "refused: the request shows no valid token");
-            Err(ApiProblem::unauthorized())
+            let has_token = shown_tokens(uri, headers).any(|token| !token.is_empty());
+            tracing::info!(is_near, has_token, "refused: the request shows no valid token");
+            Err(if has_token { ApiProblem::wrong_token() } else { ApiProblem::unauthorized() })
         }
     }
 }
@@ -200,10 +201,7 @@ fn show(
     host: &Authority,
     config: &HttpServerConfig,
 ) -> CredentialStrength {
-    // Anthropic's clients send their key in `x-api-key`.
-    let key =
-        headers.get("x-api-key").filter(|_| is_of_gateway(uri.path())).and_then(|key| key.to_str().ok());
-    if [bearer(headers), key].into_iter().flatten().any(|token| config.token.matches(token)) {
+    if shown_tokens(uri, headers).any(|token| config.token.matches(token)) {
         return CredentialStrength::Enough;
     }
     if is_of_node(headers, config) {
@@ -218,6 +216,14 @@ fn show(
     } else {
         CredentialStrength::CookieAlone
     }
+}
+
+/// Returns the tokens that a request shows, valid or not.
+fn shown_tokens<'h>(uri: &Uri, headers: &'h HeaderMap) -> impl Iterator<Item = &'h str> {
+    // Anthropic's clients send their key in `x-api-key`.
+    let key =
+        headers.get("x-api-key").filter(|_| is_of_gateway(uri.path())).and_then(|key| key.to_str().ok());
+    [bearer(headers), key].into_iter().flatten()
 }
 
 /// Returns whether another node sent the request.
@@ -455,6 +461,21 @@ mod tests {
                 let known = [(site, "cross-site"), ("authorization", "Bearer right")];
                 assert!(enters(&method, path, &known), "with the token");
             }
+        }
+    }
+
+    #[test]
+    fn a_wrong_token_is_told_from_a_missing_one() {
+        let config = HttpServerConfig::new(AccessToken::new("right"));
+        let detail = |token: Option<&'static str>| {
+            let mut map = HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost:4400"))]);
+            map.extend(token.map(|token| (AUTHORIZATION, HeaderValue::from_static(token))));
+            let refused = admit(&Method::GET, &"/api/sessions".parse().unwrap(), &map, &config, true);
+            refused.map(|_| ()).unwrap_err().detail().to_owned()
+        };
+        assert!(detail(Some("Bearer wrong")).starts_with("The token is wrong."));
+        for missing in [None, Some("Bearer "), Some("Basic right")] {
+            assert!(detail(missing).starts_with("This needs the server's token"), "{missing:?}");
         }
     }
 

@@ -21,6 +21,7 @@ mod host_info;
 mod idempotency;
 mod limit;
 mod login_links;
+mod maintenance;
 mod openapi;
 mod pre_auth_listener;
 mod problem;
@@ -32,16 +33,15 @@ mod serve;
 mod sse;
 mod token;
 mod ui_protocol;
-mod upkeep;
 mod uploads;
 
 pub use longhaul::config::RateLimit;
 
-pub use crate::app::{AppState, HttpServerConfig};
+pub use crate::app::{AppState, HttpServerConfig, UnfinishedWork};
 pub use crate::counters::ServerMetrics;
 pub use crate::host_info::{EmptyEnvironment, Later, ModelBackend, ServerEnvironment};
+pub use crate::maintenance::MaintenanceConfig;
 pub use crate::openapi::openapi;
 pub use crate::routes::router;
 pub use crate::serve::serve;
 pub use crate::token::{AccessToken, AccessTokenError};
-pub use crate::upkeep::MaintenanceConfig;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use longhaul::config::RateLimit;
 
 /// The maximum number of remembered clients. Clients without a recent request are forgotten.
+// A forgotten client starts with its full allowance again.
 const CLIENTS: usize = 4_096;
 
 /// A client: address, and possession of the token or the cookie.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::token::{AccessTokenError, random};
 
 /// The validity of a key.
+// A link stays in terminals and logs, so it is good once and for a short time (decision 0021).
 const LIFE: Duration = Duration::from_secs(10 * 60);
 
 /// The maximum number of valid keys; a new one replaces the oldest.

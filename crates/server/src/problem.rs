@@ -95,6 +95,12 @@ impl ApiProblem {
         Self::new(StatusCode::UNAUTHORIZED, ErrorCode::Auth, detail)
     }
 
+    /// Returns the problem of a token that is not the server's.
+    pub(crate) fn wrong_token() -> Self {
+        let detail = "The token is wrong. The server names the file with the right one when it starts.";
+        Self::new(StatusCode::UNAUTHORIZED, ErrorCode::Auth, detail)
+    }
+
     pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, ErrorCode::Auth, detail)
     }

@@ -12,6 +12,7 @@ use longhaul_store::{SessionRecord, SharedStore, StoreError};
 const NEWEST: u64 = 12;
 
 /// The maximum number of remembered logs.
+// The outcome of a forgotten log is read from the store again.
 const KEPT: usize = 4_000;
 
 /// The end of a run.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 use crate::app::AppState;
+use crate::maintenance::keep_up;
 use crate::pre_auth_listener::{PreAuthListener, PreAuthPermit};
 use crate::routes::router;
-use crate::upkeep::keep_up;
 
 /// The time for requests in progress at the server's end.
 const GRACE: Duration = Duration::from_secs(5);

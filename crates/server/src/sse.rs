@@ -26,17 +26,16 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use longhaul::api_events::ApiEvent;
-use longhaul::event_bus::{EventReceiver, EventSubscription, MissedEvents, RecvError, SharedEvent};
+use longhaul::event_bus::{EventReceiver, EventSubscription, RecvError, SharedEvent};
 use longhaul::session::Session;
 use longhaul_core::ids::Seq;
 use serde_json::{Value, json};
 
 use self::backpressure::ConnectionBackpressure;
-pub(crate) use self::frame::event;
 use self::frame::{HEARTBEAT, frame, with_id};
 pub(crate) use self::position::SsePosition;
 pub(crate) use self::reading::LogReaderRegistry;
-use self::reading::{PAGE_BYTES, SharedLogReader, SseFramePage};
+use self::reading::{PAGE_BYTES, SharedLogReader};
 use crate::app::AppState;
 use crate::counters;
 use crate::routes::queue_entries;
@@ -54,7 +53,7 @@ pub(crate) struct SseWatcher {
     /// The number of announcements sent of the next event.
     begun: (Seq, usize),
     stage: SseWatcherStage,
-    ready: VecDeque<Bytes>,
+    ready: VecDeque<Arc<SharedEvent>>,
     /// The guard for the watcher in the count of watchers.
     _stream: counters::OpenStreamGuard,
 }
@@ -105,21 +104,21 @@ impl SseWatcher {
     /// Returns the frames with heartbeats, up to the end of the session or the server.
     pub(crate) fn frames(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
         let heartbeat = self.app.config().heartbeat;
-        held(self.told(), heartbeat)
+        held(self.events().map(|event| event.written(frame)), heartbeat)
     }
 
-    /// Returns the watcher's frames.
-    pub(crate) fn told(self) -> impl Stream<Item = Bytes> {
+    /// Returns the watcher's events.
+    pub(crate) fn events(self) -> impl Stream<Item = Arc<SharedEvent>> {
         futures_util::stream::unfold(self, async |mut watcher| {
-            let frame = watcher.next().await?;
-            Some((frame, watcher))
+            let event = watcher.next().await?;
+            Some((event, watcher))
         })
     }
 
-    async fn next(&mut self) -> Option<Bytes> {
+    async fn next(&mut self) -> Option<Arc<SharedEvent>> {
         loop {
-            if let Some(frame) = self.ready.pop_front() {
-                return Some(frame);
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
             }
             match std::mem::replace(&mut self.stage, SseWatcherStage::Listens) {
                 // While old events were sent, new ones have come. The new subscription tells how far there is to go.
@@ -175,20 +174,20 @@ impl SseWatcher {
 
     fn gap(&mut self, from: Seq, to: Seq) {
         let gap = ApiEvent::passing("stream:gap", self.session.id(), json!({ "from": from, "to": to }));
-        self.ready.push_back(frame(&gap));
+        self.ready.push_back(SharedEvent::new(gap));
     }
 
     /// Sends the next events, from memory or from the log. `None` if the log cannot be read now.
     async fn catch_up(&mut self, until: Seq, reading: Option<Arc<SharedLogReader>>) -> Option<()> {
         // Memory comes first: a read of the log must fold all earlier events.
         if let Some(recent) = self.session.missed_events(self.after, until, RECENT_EVENTS) {
-            self.tell_recent(&recent);
+            self.tell(&recent.announcements, recent.until);
             self.stage = SseWatcherStage::Behind { until, reading };
             return Some(());
         }
         let reading = reading.unwrap_or_else(|| self.app.readings().of(self.session.id()));
         match reading.page(&self.app, self.session.id(), self.after, until).await {
-            Ok(page) => self.tell_page(&page),
+            Ok(page) => self.tell(&page.events, page.until),
             // Unavailable for now: the stream ends, and the client comes back with its position.
             Err(problem) if problem.status() == StatusCode::SERVICE_UNAVAILABLE => return None,
             Err(problem) => {
@@ -202,33 +201,26 @@ impl SseWatcher {
         Some(())
     }
 
-    fn tell_recent(&mut self, recent: &MissedEvents) {
+    /// Sends the events behind the watcher's position. After the events nothing is missing up to `until`.
+    fn tell(&mut self, events: &[Arc<SharedEvent>], until: Seq) {
         let mut bytes = 0;
-        for event in recent.announcements.chunk_by(|one, next| one.seq == next.seq) {
+        for event in events.chunk_by(|one, next| one.seq == next.seq) {
             let Some(seq) = event[0].seq else { continue };
+            // Watchers share pages, so a page may begin before this one's position.
+            if seq <= self.after {
+                continue;
+            }
             // A watcher far behind gets the rest in the next round, so that no queue holds a whole log.
             if bytes >= PAGE_BYTES {
                 return;
             }
             for told in event.iter().skip(self.given_of(seq)) {
-                let frame = told.written(frame);
-                bytes += frame.len();
-                self.ready.push_back(frame);
+                bytes += told.written(frame).len();
+                self.ready.push_back(Arc::clone(told));
             }
             self.after = seq;
         }
-        self.after = recent.until;
-    }
-
-    fn tell_page(&mut self, page: &SseFramePage) {
-        for event in page.frames.chunk_by(|(one, _), (next, _)| one == next) {
-            let seq = event[0].0;
-            // Watchers share pages, so a page may begin before this one's position.
-            if seq > self.after {
-                self.ready.extend(event.iter().skip(self.given_of(seq)).map(|(_, frame)| frame.clone()));
-            }
-        }
-        self.after = page.until;
+        self.after = until;
     }
 
     /// Returns the number of announcements sent of the event at `seq`.
@@ -237,15 +229,18 @@ impl SseWatcher {
     }
 
     async fn arrive(&mut self, in_flight: Option<Arc<SharedEvent>>) {
-        self.ready.extend(in_flight.map(|snapshot| snapshot.written(frame)));
+        self.ready.extend(in_flight);
         let entries = match self.session.queue().await {
             Ok(queue) => queue_entries(&queue),
             // A stopped session has no queue. `listen` then ends the stream.
             Err(_) => Value::Array(Vec::new()),
         };
         let queue = ApiEvent::passing("queue:snapshot", self.session.id(), json!({ "entries": entries }));
-        // With this position a watcher that leaves now can return to its place.
-        self.ready.push_back(with_id(&queue, Some(self.after.to_string())));
+        let queue = SharedEvent::new(queue);
+        // With this position a watcher that leaves now can return to its place. The frame is written here, because
+        // only this watcher has the position.
+        queue.written(|queue| with_id(queue, Some(self.after.to_string())));
+        self.ready.push_back(queue);
     }
 
     /// Waits for the next announcement. `None` if there will be none.
@@ -260,7 +255,7 @@ impl SseWatcher {
         match told {
             Ok(told) => {
                 self.note(&told);
-                self.ready.push_back(told.written(frame));
+                self.ready.push_back(told);
             }
             // The watcher fell behind the shared list. The log has what it missed.
             Err(RecvError::Lagged(_)) => self.attend(),

@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 #[cfg(unix)]
 use rustix::fs::OFlags;
 
+use longhaul::io_error::io_error_text;
+
 /// The number of random bytes in a generated token.
+// 256 bits, which cannot be guessed, however often a client tries.
 const RANDOM_BYTES: usize = 32;
 
 /// The minimum length of a user's own token.
@@ -33,7 +36,7 @@ pub struct AccessToken(blake3::Hash);
 #[non_exhaustive]
 pub enum AccessTokenError {
     /// The file could not be read or written.
-    #[error("the token file {} cannot be used: {source}", .path.display())]
+    #[error("the token file {} cannot be used: {}", .path.display(), io_error_text(.source))]
     File {
         /// The file's path.
         path: PathBuf,
@@ -41,7 +44,7 @@ pub enum AccessTokenError {
         source: io::Error,
     },
     /// The file's content is no token.
-    #[error("{} holds no token: at least {LEAST_CHARS} characters in one line are needed", .0.display())]
+    #[error("{} has no usable token: at least {LEAST_CHARS} characters in one line are needed", .0.display())]
     Weak(PathBuf),
     /// Other users can read or write the file.
     #[error(

@@ -18,8 +18,10 @@ impl UploadRegistry {
         let mut uploads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // An upload made again may have another name or type, and the newest counts.
         uploads.retain(|(owner, old)| !(*owner == session && old.blob == media.blob));
-        if uploads.len() == REMEMBERED {
-            uploads.pop_front();
+        if uploads.len() == REMEMBERED
+            && let Some((owner, _)) = uploads.pop_front()
+        {
+            tracing::info!(session = %owner, "an upload that no message names is forgotten: there are too many");
         }
         uploads.push_back((session, media));
     }

@@ -159,7 +159,7 @@ fn best(mut rounds: Vec<Measured>) -> Measured {
     rounds.pop().unwrap()
 }
 
-/// What is asked for and what was measured.
+/// A goal and its measured value.
 #[derive(Default)]
 struct Summary(Vec<String>);
 
@@ -267,7 +267,7 @@ async fn heard_after(place: &Place, summary: &mut Summary) {
     there.close().await;
 }
 
-/// How long it takes to find and claim the sessions of a node whose lease has run out.
+/// Measures the time to find and claim the sessions of a node whose lease has run out.
 async fn takeover(place: &Place, summary: &mut Summary) {
     const SESSIONS: usize = 200;
     let every = Duration::from_millis(10);

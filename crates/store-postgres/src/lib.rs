@@ -12,22 +12,22 @@
 //! With a standby, `synchronous_commit` and `synchronous_standby_names` decide what a failover may lose. Without
 //! synchronous replication a failover may lose the newest acknowledged writes.
 
-mod call;
-mod calls;
+mod cluster_membership;
 mod encoded;
 mod error;
-mod held;
-mod memo;
-mod news;
-mod node;
+mod leased_session;
+mod notifier;
 mod open;
+mod operation;
+mod operations;
 mod options;
+mod prefix_cache;
 mod store;
+mod store_maintenance;
 mod text;
 mod transfer;
 mod trust;
-mod upkeep;
 
-pub use crate::memo::PostgresMemo;
 pub use crate::options::PostgresOptions;
+pub use crate::prefix_cache::PostgresPrefixCache;
 pub use crate::store::PostgresStore;

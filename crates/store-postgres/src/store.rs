@@ -18,12 +18,12 @@ use sqlx::PgPool;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::call::{PostgresDatabase, call_name};
-use crate::calls::{chunk, inbox, lease, log, node, read, request, session, signal};
-use crate::held::{PostgresLeaseTable, PostgresLeasedSession, PostgresLeasedWrite};
-use crate::news::PostgresNotifier;
-use crate::node::ClusterMembership;
+use crate::cluster_membership::ClusterMembership;
+use crate::leased_session::{PostgresLeaseTable, PostgresLeasedSession, PostgresLeasedWrite};
+use crate::notifier::PostgresNotifier;
 use crate::open::{PostgresConnections, open};
+use crate::operation::{PostgresDatabase, call_name};
+use crate::operations::{chunk, inbox, lease, log, node, read, request, session, signal};
 use crate::options::PostgresOptions;
 use crate::trust::ConnectionTrust;
 
@@ -86,6 +86,7 @@ impl PostgresStore {
         let news = Arc::new(PostgresNotifier::new(Arc::clone(&leases)));
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&membership).maintain_lease());
+        // News that is late is polled for anyway, so an attempt that hangs is given up early.
         let answer_within = options.answer_within.min(NEWS_WITHIN);
         let brief = PostgresOptions { answer_within, ..options.clone() };
         let telling = PostgresDatabase::new(news_pool.clone(), &brief, trust);
@@ -93,6 +94,7 @@ impl PostgresStore {
         tasks.spawn(Arc::clone(&news).send(telling, channel.clone(), options.notify_every));
         tasks.spawn(Arc::clone(&news).listen_for_notifications(ear.clone(), channel, membership.standing()));
         let side = [lease, news_pool, ear];
+        // The lower half of the id is random. The upper half is the time, which nodes that start together share.
         let seed = uuid::Uuid::now_v7().as_u64_pair().1.cast_signed();
         Ok(Self { database, claims, leases, membership, news, side, tasks: Mutex::new(tasks), seed })
     }
@@ -137,6 +139,7 @@ impl PostgresStore {
                 node = %boot,
                 "the write was fenced off: this node no longer has the session"
             );
+            // The database has already refused the lease. Without the entry, later writes are refused without a call.
             self.leases.remove(lease);
         }
         Ok((written?, held))
@@ -163,6 +166,7 @@ impl Store for PostgresStore {
         // The deletion goes by number, so that a repetition cannot delete a later session of the same name.
         let (no, _) = self.database.run_operation(&read::PostgresLogExtentQuery { id: id.clone() }).await?;
         self.database.run_operation(&session::PostgresSessionDeletion { id: id.clone(), no }).await?;
+        tracing::debug!(session = %id, "the session was deleted");
         self.news.gone(no, id);
         Ok(())
     }
@@ -382,6 +386,7 @@ impl ClusterStore for PostgresStore {
             .database
             .run_operation(&signal::PostgresSignalInsert { id: id.clone(), body, sent_by: call_name() })
             .await?;
+        tracing::debug!(session = %id, "a signal for the session's owner was stored");
         self.news.mailed(no);
         Ok(())
     }
@@ -391,7 +396,11 @@ impl ClusterStore for PostgresStore {
     }
 
     async fn take_signals(&self, lease: &Lease) -> Result<Vec<SessionSignal>, StoreError> {
-        self.write(lease, &signal::PostgresSignalsTake).await.map(|(signals, _)| signals)
+        let (signals, held) = self.write(lease, &signal::PostgresSignalsTake).await?;
+        if !signals.is_empty() {
+            tracing::debug!(session = %held.id, signals = signals.len(), "signals of other nodes were taken");
+        }
+        Ok(signals)
     }
 
     fn arrivals(&self) -> SessionChangeReceiver {

@@ -10,9 +10,9 @@ use longhaul_store::transfer::{
 use longhaul_store::{AnswerChunk, PrefixCacheKey, StoreError, event_checksum};
 use sqlx::{Connection, PgConnection};
 
-use crate::call::{PostgresOperation, call_name};
-use crate::calls::read::check;
 use crate::error::{PostgresOperationError, not_found};
+use crate::operation::{PostgresOperation, call_name};
+use crate::operations::read::check;
 use crate::store::PostgresStore;
 use crate::text::{from_db, text_from_db, text_to_db, to_db};
 
@@ -37,6 +37,7 @@ impl SessionTransfer for PostgresStore {
     }
 
     async fn import_memo(&self, entries: &[PrefixCacheEntryCopy]) -> Result<(), StoreError> {
+        tracing::debug!(entries = entries.len(), "entries of the prefix cache are imported");
         self.database().run_operation(&PostgresPrefixCacheImport { entries }).await
     }
 }
@@ -115,6 +116,8 @@ async fn events(
         check(session, seq, row.checksum, event_checksum(row.format.into(), at, row.body.as_bytes()))?;
         Ok(EventCopy {
             seq,
+            // A format beyond the range comes from no known version. The greatest number is refused wherever it is
+            // read.
             format: u16::try_from(row.format).unwrap_or(u16::MAX),
             epoch: from_db(row.epoch),
             at,
@@ -357,6 +360,7 @@ impl PostgresOperation for PostgresPrefixCacheExport {
         let rows = sqlx::query!("SELECT key, body FROM memo ORDER BY used, no").fetch_all(db).await?;
         let entries = rows.into_iter().filter_map(|row| {
             Some(PrefixCacheEntryCopy {
+                // A key of another length is of no version known here. The entry would never be found.
                 key: PrefixCacheKey::from_bytes(row.key.try_into().ok()?),
                 body: row.body,
             })
@@ -375,9 +379,10 @@ impl PostgresOperation for PostgresPrefixCacheImport<'_> {
 
     async fn run_once(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
         let mut all = db.begin().await?;
-        crate::calls::memo::lock(&mut all).await?;
+        // Without the lock, a node that evicts at the same time would count the entries without these.
+        crate::operations::prefix_cache::lock(&mut all).await?;
         for PrefixCacheEntryCopy { key, body } in self.entries {
-            crate::calls::memo::insert(&mut all, key, body).await?;
+            crate::operations::prefix_cache::insert(&mut all, key, body).await?;
         }
         all.commit().await?;
         Ok(())

@@ -86,7 +86,7 @@ fn appends(criterion: &mut Criterion) {
     }
 }
 
-/// How long it takes until `count` appends are acknowledged.
+/// Measures the time until `count` appends are acknowledged.
 async fn produce(store: &SharedStore, leases: &[Lease], count: u64) -> Duration {
     let each = count.div_ceil(leases.len() as u64);
     let begun = Instant::now();
@@ -134,7 +134,7 @@ fn reads(criterion: &mut Criterion) {
     runtime.block_on(store.close());
 }
 
-/// How long each of some calls took, and all of them together.
+/// The durations of some calls, and of all together.
 #[derive(Default)]
 struct Measured {
     times: Vec<Duration>,

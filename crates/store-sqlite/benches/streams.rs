@@ -1,4 +1,4 @@
-//! What a hundred streams cost that are persisted as they come, and how long a start takes after a crash.
+//! The cost of a hundred streams that are persisted as they come, and the time of a start after a crash.
 //!
 //! Absolute numbers are the machine's. Asked, on two cores: a hundred streams of 80 tokens per second take less than 5 %
 //! of one core and 4 MB/s of disk, and what was said is kept within 150 ms; of a thousand sessions the fifty that were
@@ -39,7 +39,7 @@ async fn begin(store: &SharedStore, id: String) -> Lease {
     store.claim(&id.into(), "bench").await.unwrap()
 }
 
-/// What this process has used so far: seconds of a core, and bytes that went to a disk.
+/// The resources that this process has used so far: seconds of a core, and bytes written to a disk.
 #[cfg(target_os = "linux")]
 fn used() -> Option<(f64, f64)> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;

@@ -82,6 +82,10 @@ pub(crate) fn store_error(error: &sqlx::Error) -> StoreError {
     }
     match code(error).map(|code| code & 0xff) {
         Some(SQLITE_FULL) => StoreError::Storage(format!("the disk is full ({error})")),
+        // SQLite's own text has a number and no reason, so the usual reason stands here.
+        Some(SQLITE_CANTOPEN) => StoreError::Storage(
+            "the file cannot be opened: check who may read and write it and its folder".to_owned(),
+        ),
         Some(SQLITE_CORRUPT | SQLITE_NOTADB) => StoreError::Corrupt(error.to_string()),
         _ => StoreError::Storage(error.to_string()),
     }

@@ -15,15 +15,15 @@ mod error;
 mod key;
 mod lock;
 mod marker;
-mod memo;
 mod open;
+mod prefix_cache;
 mod read_only;
 mod reader;
 mod store;
+mod store_maintenance;
 mod transfer;
-mod upkeep;
 mod wal;
 mod writer;
 
-pub use crate::memo::SqliteMemo;
+pub use crate::prefix_cache::SqlitePrefixCache;
 pub use crate::store::{DataFolderGuard, SqliteStore};

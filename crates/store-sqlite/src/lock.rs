@@ -12,6 +12,7 @@ const FILE_NAME: &str = "longhaul.lock";
 
 /// The time that a start waits for an earlier owner that is just leaving.
 const GRACE: Duration = Duration::from_millis(500);
+// The operating system has no wait for a file lock with a limit, so the lock is tried again and again.
 const RETRY: Duration = Duration::from_millis(10);
 
 /// Returns whether a process has the folder now. A folder whose lock cannot be read counts as free.
@@ -145,6 +146,7 @@ fn locked(folder: &Path, file: &mut File) -> StoreError {
     // The owner may hold the lock and not have written its number yet. The number only helps a person. Windows
     // denies the read of a locked file.
     let owner = io::read_to_string(file).unwrap_or_default();
+    tracing::debug!(folder = %folder.display(), owner = owner.trim(), "another process has the folder");
     let by = Some(owner.trim()).filter(|pid| !pid.is_empty()).map(|pid| format!("process {pid}"));
     StoreError::Locked { folder: folder.display().to_string(), by }
 }

@@ -11,6 +11,7 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
 
 use crate::error::store_error;
 use crate::lock::{ExclusiveFolderLock, check_regular};
+use crate::read_only::schema;
 use crate::{durable, marker};
 
 pub(crate) static MIGRATOR: Migrator = sqlx::migrate!();
@@ -95,12 +96,15 @@ async fn connect(file: &Path) -> Result<(SqliteConnection, SqlitePool), StoreErr
         options.clone().create_if_missing(true).connect().await.map_err(|error| store_error(&error))?;
     // The version comes before the migration, because an SQLite that may corrupt its WAL must not write.
     check_version(&mut writer).await?;
+    // Migrations come before the leases: a new database has no table of sessions yet.
     migrate(&mut writer).await?;
     void_leases(&mut writer).await?;
     let readers = SqlitePoolOptions::new()
         .max_connections(READERS)
         // A connection to a file does not go stale. A test would wake the connection's thread once more for each read.
         .test_before_acquire(false)
+        // All writes go through the one writer. A reader that writes by mistake fails at once instead of waiting for
+        // the writer's lock.
         .connect_with(options.pragma("query_only", "ON").row_buffer_size(BUFFERED_ROWS))
         .await
         .map_err(|error| store_error(&error))?;
@@ -134,6 +138,7 @@ fn options(file: &Path) -> SqliteConnectOptions {
         .filename(file)
         .page_size(PAGE_BYTES)
         .journal_mode(SqliteJournalMode::Wal)
+        // `NORMAL` does not flush a commit in WAL mode: a power cut could then lose events that were acknowledged.
         .synchronous(SqliteSynchronous::Full)
         // Each connection has to ask for foreign keys. Without them a deleted session would leave its requests
         // and blob references behind.
@@ -142,6 +147,8 @@ fn options(file: &Path) -> SqliteConnectOptions {
         .pragma("fullfsync", "ON")
         .pragma("checkpoint_fullfsync", "ON")
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+        // SQLite reuses the WAL and never shortens it by itself. Without the limit, one large import would occupy its
+        // size on the disk for ever.
         .pragma("journal_size_limit", WAL_LIMIT_BYTES)
         .statement_cache_capacity(CACHED_STATEMENTS)
         .disable_statement_logging()
@@ -167,6 +174,7 @@ fn is_new_enough(version: &str) -> bool {
 
 /// Runs all migrations in one transaction: each by itself would be flushed twice.
 async fn migrate(db: &mut SqliteConnection) -> Result<(), StoreError> {
+    let (begun, before) = (Instant::now(), schema(db).await.map_err(|error| store_error(&error))?);
     let mut all = db.begin().await.map_err(|error| store_error(&error))?;
     MIGRATOR.run(&mut *all).await.map_err(|error| match error {
         // sqlx calls a migration "missing" if it was done and this program does not know it.
@@ -174,7 +182,14 @@ async fn migrate(db: &mut SqliteConnection) -> Result<(), StoreError> {
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => store_error(&error),
         other => StoreError::Storage(format!("the data folder's schema is not as expected: {other}")),
     })?;
-    all.commit().await.map_err(|error| store_error(&error))
+    all.commit().await.map_err(|error| store_error(&error))?;
+    let (to, elapsed_ms) = (newest_schema(), begun.elapsed().as_millis() as u64);
+    match before {
+        0 => tracing::debug!(to, elapsed_ms, "the tables of a new database were made"),
+        from if from < to => tracing::info!(from, to, elapsed_ms, "an older schema was brought up to date"),
+        _ => {}
+    }
+    Ok(())
 }
 
 /// Returns the newest schema known to the program.

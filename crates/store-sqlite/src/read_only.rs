@@ -72,6 +72,7 @@ fn is_whole(file: &Path) -> bool {
 async fn readers(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
     let readers = SqlitePoolOptions::new()
         .max_connections(READERS)
+        // A connection to a file does not go stale, as in `open`.
         .test_before_acquire(false)
         .connect_with(options)
         .await?;
@@ -114,7 +115,7 @@ async fn check_schema(db: &mut SqliteConnection) -> Result<(), StoreError> {
 }
 
 /// Returns the newest completed migration, or 0 for none.
-async fn schema(db: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+pub(crate) async fn schema(db: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
     let tables: i64 =
         sqlx::query_scalar("SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations'")
             .fetch_one(&mut *db)

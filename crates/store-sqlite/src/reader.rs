@@ -8,7 +8,7 @@ use sqlx::SqlitePool;
 
 use crate::error::store_error;
 use crate::key::{count_from_db, from_db, last_event_id, limit_to_db};
-use crate::writer::memo::keys_to_db;
+use crate::writer::prefix_cache::keys_to_db;
 
 pub(crate) mod log;
 

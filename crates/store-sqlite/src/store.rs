@@ -163,6 +163,7 @@ fn unwritable_reason(_folder: &Path) -> Option<&'static str> {
 impl Store for SqliteStore {
     async fn create(&self, session: NewSession) -> Result<SessionRecord, StoreError> {
         let write = session::SqliteSessionCreation::new(&session)?;
+        // The record follows from the request, so no read has to wait for the write.
         let record = write.record();
         self.writer()?.submit(write).await?;
         Ok(record)
@@ -177,20 +178,28 @@ impl Store for SqliteStore {
     }
 
     async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
-        self.writer()?.submit(session::SqliteSessionDeletion { id: id.clone() }).await
+        self.writer()?.submit(session::SqliteSessionDeletion { id: id.clone() }).await?;
+        tracing::debug!(session = %id, "the session was deleted");
+        Ok(())
     }
 
     async fn claim(&self, id: &SessionId, owner: &str) -> Result<Lease, StoreError> {
-        self.writer()?.submit(lease::SqliteLeaseClaim { id: id.clone(), owner: owner.to_owned() }).await
+        let claim = lease::SqliteLeaseClaim { id: id.clone(), owner: owner.to_owned() };
+        let lease = self.writer()?.submit(claim).await?;
+        tracing::debug!(session = %id, epoch = lease.epoch, owner, "the session was claimed");
+        Ok(lease)
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        self.writer()?.submit(lease::SqliteLeaseRelease { lease: lease.clone() }).await
+        self.writer()?.submit(lease::SqliteLeaseRelease { lease: lease.clone() }).await?;
+        tracing::debug!(session = %lease.session_id, epoch = lease.epoch, "the session was released");
+        Ok(())
     }
 
     async fn append(&self, lease: &Lease, append: LogAppend) -> Result<Vec<Event>, StoreError> {
         let first = self.writer()?.submit(log::SqliteEventAppend::new(lease, &append)?).await?;
         let at = append.at;
+        // The events are those of the caller. Only their positions come from the database.
         Ok((first..).zip(append.events).map(|(seq, body)| Event { seq, at, format: FORMAT, body }).collect())
     }
 

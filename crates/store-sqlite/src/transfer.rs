@@ -54,6 +54,7 @@ impl SessionTransfer for SqliteStore {
     }
 
     async fn import_memo(&self, entries: &[PrefixCacheEntryCopy]) -> Result<(), StoreError> {
+        tracing::debug!(entries = entries.len(), "entries of the prefix cache are imported");
         self.writer()?.submit(SqlitePrefixCacheImport { entries: entries.to_vec() }).await
     }
 }

@@ -41,7 +41,10 @@ pub(crate) fn report_damage(database: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         file => file?,
     };
-    let Some(damage) = find_damage(&mut BufReader::with_capacity(1 << 20, file))? else { return Ok(()) };
+    let Some(damage) = find_damage(&mut BufReader::with_capacity(1 << 20, file))? else {
+        tracing::debug!(log = %wal.display(), "the write-ahead log of the last process is whole");
+        return Ok(());
+    };
     let copy = keep_copy(&wal);
     let copy =
         copy.as_ref().map_or_else(|error| format!("no copy: {error}"), |copy| copy.display().to_string());

@@ -10,7 +10,7 @@ pub(crate) mod chunk;
 pub(crate) mod inbox;
 pub(crate) mod lease;
 pub(crate) mod log;
-pub(crate) mod memo;
+pub(crate) mod prefix_cache;
 pub(crate) mod request;
 pub(crate) mod session;
 pub(crate) mod transfer;
@@ -133,7 +133,9 @@ impl SqliteWriter {
     pub(crate) async fn submit<W: SqliteWriteOperation>(&self, write: W) -> Result<W::Answer, StoreError> {
         let (reply, answer) = oneshot::channel();
         let request = SqliteWriterMessage::Write(Box::new(PendingSqliteWrite { write, answer: None, reply }));
+        // The channel is bounded: a caller waits here while the disk is slower than all callers together.
         self.requests.send(request).await.map_err(|_| StoreError::Closed)?;
+        // The reply is dropped only when the task has ended with this request still in the channel.
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
@@ -145,7 +147,10 @@ impl SqliteWriter {
         // Without an earlier failure nothing is tried: a health check that writes each time costs a flush each
         // time.
         match self.failure.get() {
-            Some(_) => self.submit(SqliteSpaceProbe).await,
+            Some(earlier) => {
+                tracing::debug!(%earlier, "the last write failed: another one is tried");
+                self.submit(SqliteSpaceProbe).await
+            }
             None => Ok(()),
         }
     }
@@ -155,6 +160,7 @@ impl SqliteWriter {
         // The message goes through the channel of the writes, so that writes before it are still done. An error
         // means that the task has ended already.
         let _ = self.requests.send(SqliteWriterMessage::Close).await;
+        // Held across the wait on purpose: a second `close` must not return before the connection is closed.
         let mut task = self.task.lock().await;
         if let Some(task) = task.take()
             && let Err(error) = task.await
@@ -213,6 +219,7 @@ struct SqliteWriterTask {
 
 impl SqliteWriterTask {
     async fn serve(mut self, mut waiting: mpsc::Receiver<SqliteWriterMessage>) {
+        // The channel ends with a `Close` message, or with the last `SqliteWriter` of a store that was not closed.
         while let Some(first) = waiting.recv().await {
             let requests = gather(first, &mut waiting);
             self.write(requests).await;
@@ -224,6 +231,7 @@ impl SqliteWriterTask {
         if let Err(error) = self.db.close().await {
             tracing::warn!(%error, "the database was not closed cleanly");
         }
+        tracing::debug!("the writer of the store has ended");
     }
 
     async fn write(&mut self, mut requests: Vec<Box<dyn SqliteWriteRequest>>) {
@@ -243,6 +251,7 @@ impl SqliteWriterTask {
             let outcome = match &outcome {
                 // One bad request must not fail its neighbours. A request that failed alone would fail again.
                 Err(_) if !alone => self.attempt(std::slice::from_mut(&mut request)).await,
+                // The error is cloned, because every caller of the batch gets it as an answer.
                 outcome => outcome.clone(),
             };
             request.answer(outcome);
@@ -317,6 +326,7 @@ fn gather(
             // A closed channel accepts no request, but the requests in it are still received.
             SqliteWriterMessage::Close => waiting.close(),
         }
+        // A transaction of unlimited size would keep its first callers waiting for all later ones.
         let room = requests.len() < BATCH_REQUESTS && bytes < BATCH_BYTES;
         next = if room { waiting.try_recv().ok() } else { None };
     }

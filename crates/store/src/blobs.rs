@@ -156,12 +156,17 @@ impl BlobStore {
         let Some(folder) = &self.folder else { return Ok(0) };
         let (top, aside) = (folder.join(TOP), folder.join(unnamed::ASIDE));
         let swept = tokio::task::spawn_blocking(move || {
+            // The folder exists only after a sweep has set the first blob aside.
             let aside = if aside.is_dir() { staging::sweep(&aside)? } else { 0 };
             Ok::<_, io::Error>(staging::sweep(&top)? + aside)
         });
         let swept = swept.await;
         let swept = swept.map_err(|error| BlobError::Storage(error.to_string()))?;
-        swept.map_err(|error| BlobError::Storage(error.to_string()))
+        let files = swept.map_err(|error| BlobError::Storage(error.to_string()))?;
+        if files > 0 {
+            tracing::info!(files, folder = %folder.display(), "half-written blobs of an ended process were removed");
+        }
+        Ok(files)
     }
 
     /// Flushes the name of a blob and of the folders above. Their maker may be a killed process, or another
@@ -290,6 +295,7 @@ async fn hash_of(content: Bytes) -> Result<String, BlobError> {
     if content.len() < LARGE_BYTES {
         return Ok(blake3::hash(&content).to_hex().to_string());
     }
+    // A hash of many megabytes would hold up every other task on the thread.
     tokio::task::spawn_blocking(move || blake3::hash(&content).to_hex().to_string())
         .await
         .map_err(|error| BlobError::Storage(error.to_string()))

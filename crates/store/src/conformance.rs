@@ -13,7 +13,7 @@ mod log;
 pub mod model;
 mod requests;
 mod sessions;
-mod upkeep;
+mod store_maintenance;
 mod watch;
 
 use longhaul_core::event::{EventBody, NoteReason, RunEnd};
@@ -36,7 +36,7 @@ pub use self::requests::*;
 #[doc(hidden)]
 pub use self::sessions::*;
 #[doc(hidden)]
-pub use self::upkeep::*;
+pub use self::store_maintenance::*;
 #[doc(hidden)]
 pub use self::watch::*;
 

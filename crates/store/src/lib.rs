@@ -12,14 +12,14 @@ pub mod conformance;
 mod durable;
 mod error;
 mod inbox;
-pub mod memo;
 mod memory;
 mod nodes;
+pub mod prefix_cache;
 mod request;
 mod session;
+mod store_maintenance;
 #[doc(hidden)]
 pub mod transfer;
-mod upkeep;
 mod watchers;
 
 use std::sync::Arc;
@@ -39,20 +39,22 @@ pub use crate::checksum::event_checksum;
 pub use crate::durable::flush_folder;
 pub use crate::error::StoreError;
 pub use crate::inbox::{EnqueueReceipt, NewQueuedMessage, decode_queued, encode_queued};
-pub use crate::memo::{MemoryPrefixCache, PrefixCache, PrefixCacheKey, PrefixCacheLimits, PrefixCacheScope};
 pub use crate::memory::MemoryStore;
 pub use crate::nodes::{
     BootId, ClusterNode, ClusterStore, NodeStatus, SessionChangePublisher, SessionChangeReceiver,
     SessionSignal, SharedNodes,
+};
+pub use crate::prefix_cache::{
+    MemoryPrefixCache, PrefixCache, PrefixCacheKey, PrefixCacheLimits, PrefixCacheScope,
 };
 pub use crate::request::{IdempotentRequest, NewIdempotentRequest};
 pub use crate::session::{
     AnswerChunk, Lease, LogAppend, NewSession, SessionCounts, SessionRecord, SessionRecordChange,
     UndamagedEvents, ViewChangeKind,
 };
+pub use crate::store_maintenance::{MaintenanceLock, SharedUpkeep, StoreMaintenance};
 #[doc(hidden)]
 pub use crate::transfer::{SessionCopy, SessionTransfer};
-pub use crate::upkeep::{MaintenanceLock, SharedUpkeep, StoreMaintenance};
 pub use crate::watchers::{PendingWatch, SessionWatchers};
 
 /// The store of sessions. Object-safe; one instance serves all sessions of a process.

@@ -2,7 +2,7 @@
 
 mod inbox;
 mod log;
-mod upkeep;
+mod store_maintenance;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

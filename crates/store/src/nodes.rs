@@ -202,6 +202,7 @@ impl SessionChangePublisher {
             if !waiting.sessions.contains(session) {
                 waiting.sessions.push_back(session.clone());
             }
+            // The receiver locks the same list as soon as it is notified.
             drop(waiting);
             inbound.changed.notify_one();
             true

@@ -2,7 +2,7 @@
 //!
 //! - [`ScriptedUpstream`] is a model server over HTTP that gives a test's answers and keeps what it was sent.
 //! - [`chat`] writes answers of Chat Completions servers.
-//! - `TestSession` (feature `session`) is a session in a temporary folder, with a scripted model.
+//! - `TestSession` (feature `session`) is a session in a temporary folder, with a scripted model or one of the test's own.
 //!
 //! A fake that only one test needs stays with that test.
 
@@ -16,5 +16,5 @@ mod upstream;
 mod session;
 
 #[cfg(feature = "session")]
-pub use session::TestSession;
+pub use session::{TestSession, WAITING_COMMAND};
 pub use upstream::{ReceivedRequest, ScriptedUpstream, UpstreamAnswer};

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, Method, Response};
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, Stream, StreamExt as _};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -57,6 +57,11 @@ pub enum UpstreamAnswer {
     Breaks(Vec<String>),
     /// A stream of events after which nothing follows; it does not end.
     Stalls(Vec<String>),
+    /// A stream of the first events, and of the others as soon as the test sets the value.
+    Held(Vec<String>, watch::Receiver<bool>, Vec<String>),
+    /// A stream of the first events again and again, with a pause before each, until the test sets the value, and of the
+    /// others then.
+    Repeats(Vec<String>, Duration, watch::Receiver<bool>, Vec<String>),
     /// Nothing, until the client leaves.
     Hangs,
     /// A whole body with this status and these headers.
@@ -108,6 +113,18 @@ impl UpstreamAnswer {
             Self::Stalls(events) => {
                 event_stream(Body::from_stream(chunks(events).chain(futures_util::stream::pending())))
             }
+            Self::Held(first, is_due, rest) => {
+                let rest = wait_until_set(is_due).map(|()| chunks(rest)).flatten_stream();
+                event_stream(Body::from_stream(chunks(first).chain(rest)))
+            }
+            Self::Repeats(events, pause, is_due, rest) => {
+                let repeated = futures_util::stream::iter(events).cycle().then(move |event| async move {
+                    tokio::time::sleep(pause).await;
+                    Ok(Bytes::from(event))
+                });
+                let repeated = repeated.take_until(wait_until_set(is_due));
+                event_stream(Body::from_stream(repeated.chain(chunks(rest))))
+            }
             Self::Hangs => std::future::pending().await,
             Self::Head(status, headers, body) => {
                 let response = Response::builder().status(status);
@@ -122,9 +139,8 @@ impl UpstreamAnswer {
                 });
                 event_stream(Body::from_stream(chunks(vec![first]).chain(more)))
             }
-            Self::When(mut is_due, answer) => {
-                // A test that has ended sets nothing more, and its client has left.
-                let _is_over = is_due.wait_for(|is_due| *is_due).await.is_err();
+            Self::When(is_due, answer) => {
+                wait_until_set(is_due).await;
                 Box::pin(answer.into_response()).await
             }
             Self::After(time, answer) => {
@@ -136,7 +152,12 @@ impl UpstreamAnswer {
     }
 }
 
-fn chunks(events: Vec<String>) -> impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> + Send {
+async fn wait_until_set(mut is_due: watch::Receiver<bool>) {
+    // A test that has ended sets nothing more, and its client has left.
+    let _is_over = is_due.wait_for(|is_due| *is_due).await.is_err();
+}
+
+fn chunks(events: Vec<String>) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send {
     futures_util::stream::iter(events.into_iter().map(|event| Ok(Bytes::from(event))))
 }
 
@@ -198,16 +219,24 @@ impl ScriptedUpstream {
         Self { address, received, task, own_runtime: None }
     }
 
-    /// Starts a server like [`Self::start`] in a runtime of its own, for a test without one.
+    /// Starts a server like [`Self::start`] that says nothing of itself: every `GET` gets 404.
+    ///
+    /// # Panics
+    /// If no port is free.
+    pub async fn start_without_pages<A: Into<UpstreamAnswer>>(
+        script: impl Fn(&ReceivedRequest) -> A + Send + Sync + 'static,
+    ) -> Self {
+        Self::start_beside(|_| Some(UpstreamAnswer::Json(404, Value::Null)), script).await
+    }
+
+    /// Starts a server in a runtime of its own, for a test without one: `start` is one of the functions above.
     ///
     /// # Panics
     /// If no port is free, or within an asynchronous task.
-    pub fn start_detached<A: Into<UpstreamAnswer>>(
-        script: impl Fn(&ReceivedRequest) -> A + Send + Sync + 'static,
-    ) -> Self {
+    pub fn start_detached(start: impl Future<Output = Self>) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let mut upstream = runtime.block_on(Self::start(script));
+        let mut upstream = runtime.block_on(start);
         upstream.own_runtime = Some(runtime);
         upstream
     }

@@ -26,19 +26,19 @@ mod families;
 
 use documents::{Half, documents, files};
 
-/// How much a piece of other text counts beside a recorded document.
+/// The weight of a piece of other text, compared with a recorded document.
 const OTHER_SHARE: f64 = 0.12;
 
 /// Relative errors up to which squares count, in the first step and in the second, where none is that small.
 const SMALL: [f64; 2] = [0.02, 0.2];
 
-/// How firmly a weight stays where it is, beside one document that shows it with all its tokens.
+/// The resistance of a weight to change, compared with a document of nothing else.
 const FIRMNESS: f64 = 1e-7;
 
 /// Other texts are cut at a line end after so many bytes.
 const PIECE_BYTES: usize = 3_000;
 
-/// What the second step fits.
+/// The features that the second step fits.
 const SCRIPTS: [&str; 11] = [
     "Greek",
     "Caucasian",
@@ -53,7 +53,7 @@ const SCRIPTS: [&str; 11] = [
     "Han",
 ];
 
-/// What no step does: runs and characters that only odd texts have, and accented Latin letters, whose languages differ.
+/// The features that no step fits: runs and characters that only odd texts have, and accented Latin letters, whose languages differ.
 const HELD: [&str; 17] = [
     "LetterExcess",
     "LetterRepeat",

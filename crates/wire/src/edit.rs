@@ -4,7 +4,7 @@
 //! works with a [`WireCodec`] and need not know which one it is.
 //!
 //! A request's bytes are read once into a [`RequestEnvelope`] of ranges. New messages are read item by item into
-//! [`ItemSegment`]s. [`WireCodec::render`] writes a changed request with as many of the client's own bytes as
+//! [`ItemSegment`]s. [`WireCodec::render_request`] writes a changed request with as many of the client's own bytes as
 //! possible. A [`StreamParser`] reads a stream event by event, and a [`StreamMerger`] makes an answer of two streams.
 
 use std::ops::Range;
@@ -72,11 +72,11 @@ pub trait WireCodec: Send + Sync {
     /// Parses a request into the ranges of its fields. Messages are not parsed.
     ///
     /// # Errors
-    /// [`ParseError`] if the request is no JSON object or a needed field has another form.
-    fn read(&self, bytes: Bytes) -> Result<RequestEnvelope, ParseError>;
+    /// [`ParseError`] if the request is not a JSON object or a needed field has another form.
+    fn parse_request(&self, bytes: Bytes) -> Result<RequestEnvelope, ParseError>;
 
     /// Parses a request that continues the earlier request `known`, without reading the common beginning again. `None`
-    /// if the request does not continue `known`: [`read`](Self::read) must read it whole.
+    /// if the request does not continue `known`: [`parse_request`](Self::parse_request) must read it whole.
     fn parse_continued_request(&self, bytes: &Bytes, known: &RequestEnvelope) -> Option<RequestEnvelope>;
 
     /// Parses items into segments, in order. The outer list is as long as `items`; the model is not shown an item
@@ -84,7 +84,7 @@ pub trait WireCodec: Send + Sync {
     ///
     /// # Errors
     /// [`ParseError`] for an item outside of the dialect.
-    fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<ItemSegment>>, ParseError>;
+    fn parse_segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<ItemSegment>>, ParseError>;
 
     /// Returns the fixed content: the system prompt outside of the items, and the tools.
     ///
@@ -105,7 +105,7 @@ pub trait WireCodec: Send + Sync {
     ///
     /// # Errors
     /// [`ParseError`] if a change cannot be expressed.
-    fn render(&self, envelope: &RequestEnvelope, edited: &RequestEdit) -> Result<Bytes, ParseError>;
+    fn render_request(&self, envelope: &RequestEnvelope, edited: &RequestEdit) -> Result<Bytes, ParseError>;
 
     /// Returns a parser for a stream in the dialect.
     fn stream_parser(&self) -> Box<dyn StreamParser>;
@@ -114,31 +114,31 @@ pub trait WireCodec: Send + Sync {
     fn stream_merger(&self) -> Box<dyn StreamMerger>;
 
     /// Parses a whole answer (not a stream); `None` for other content.
-    fn answer(&self, body: &[u8]) -> Option<PartialResponse>;
+    fn parse_answer(&self, body: &[u8]) -> Option<PartialResponse>;
 
     /// Returns the whole answer of a stream's events, with every field of an unstreamed answer. `None` if the events
     /// end before the answer does.
-    fn collect(&self, events: &[Bytes]) -> Option<Bytes>;
+    fn collect_answer(&self, events: &[Bytes]) -> Option<Bytes>;
 
     /// Returns the model's step in a whole answer, in the form of a request. `None` if `answer` is no answer.
-    fn step(&self, answer: &[u8]) -> Option<ModelStep>;
+    fn parse_model_step(&self, answer: &[u8]) -> Option<ModelStep>;
 
     /// Returns a model's item with `text` before the item's own text. `None` if the dialect cannot express the
     /// change.
-    fn with_text_before(&self, item: &str, text: &str) -> Option<String>;
+    fn prepend_text(&self, item: &str, text: &str) -> Option<String>;
 
     /// Returns the items of a model's step with `calls` in place of the step's own calls, in order: ids and
     /// arguments. Arguments are objects in a request, whatever the model wrote.
-    fn with_calls_of(&self, items: Vec<String>, calls: &[PartialToolCall]) -> Vec<String>;
+    fn replace_calls(&self, items: Vec<String>, calls: &[PartialToolCall]) -> Vec<String>;
 
     /// Returns the items with the results of calls.
-    fn results(&self, answered: &[AnsweredToolCall]) -> Vec<String>;
+    fn write_tool_results(&self, answered: &[AnsweredToolCall]) -> Vec<String>;
 
     /// Returns a whole answer without the calls of a tool. `None` if the answer has no list of calls.
-    fn without_calls(&self, answer: &[u8], tool: &str) -> Option<Bytes>;
+    fn remove_calls(&self, answer: &[u8], tool: &str) -> Option<Bytes>;
 
     /// Returns an error as the body of an answer.
-    fn error(&self, fault: &GatewayError) -> Bytes;
+    fn error_body(&self, fault: &GatewayError) -> Bytes;
 
     /// Returns an error inside a begun stream, with every event at the end of the stream.
     fn error_event(&self, fault: &GatewayError) -> Bytes;
@@ -269,7 +269,7 @@ pub enum RenderOp {
         /// The item.
         text: String,
     },
-    /// An item with edited segments: an edit for each segment of [`WireCodec::segments`]. At least one segment is
+    /// An item with edited segments: an edit for each segment of [`WireCodec::parse_segments`]. At least one segment is
     /// kept or shown.
     Change {
         /// The index of the item.

@@ -26,6 +26,7 @@ mod limits;
 pub mod messages;
 mod model_call;
 pub mod ollama;
+mod output_limit;
 pub mod overflow;
 #[doc(hidden)]
 pub mod param_mapping;

@@ -32,7 +32,7 @@ pub enum LimitSource {
     Learned,
     /// The built-in catalogue.
     Catalogue,
-    /// Nobody.
+    /// No source.
     #[default]
     Unknown,
 }

@@ -104,6 +104,8 @@ pub struct ProviderError {
     pub refuses_tools: bool,
     /// The parameter that the error refuses by name, if the request can do without it.
     pub refused_parameter: Option<String>,
+    /// The model's own output limit in tokens, if the error refuses a higher one.
+    pub output_limit: Option<u64>,
     /// The refused part named by the error, if the same request would be refused again.
     pub refusal: Option<Box<PartRefusal>>,
     /// The input tokens named by the error.
@@ -137,6 +139,7 @@ impl ProviderError {
             unsent: false,
             refuses_tools: false,
             refused_parameter: None,
+            output_limit: None,
             refusal: None,
             used_tokens: None,
             limit_tokens: None,

@@ -1,11 +1,12 @@
 //! Recognition of a request that did not fit, in any server's words.
 //!
-//! Structured codes come first, then one table of texts. Vetoes exclude similar errors: rate limits per minute,
+//! Structured codes come first, then a table of English texts and rules for other languages. Vetoes exclude similar errors: rate limits per minute,
 //! time-outs, output limits. A wrong yes costs a needless compaction, a wrong no ends the run.
 //!
 //! Some servers do not refuse such a request: they cut it silently, or send an empty answer. [`suspect`] examines
 //! answers with status 200.
 
+mod languages;
 mod patterns;
 mod suspicion;
 mod texts;
@@ -30,6 +31,8 @@ const CODES: &[&str] = &[
     "exceed_context_size_error",
     "model_context_window_exceeded",
     "model_max_prompt_tokens_exceeded",
+    // GitHub Models
+    "tokens_limit_reached",
 ];
 
 /// Codes that mean something else, whatever the text says.
@@ -59,6 +62,13 @@ const OTHER_CODES: &[&str] = &[
 /// ```
 pub fn recognise(status: Option<u16>, body_or_message: &str) -> Option<ReportedOverflow> {
     let found = ErrorBodyContents::read(body_or_message);
+    // A request above a whole budget of tokens per minute never passes, however long the wait. Its status and code are
+    // those of a rate limit, so it is examined first.
+    let limit_tokens = found.texts.iter().find_map(|text| patterns::exceeded_budget(text));
+    if limit_tokens.is_some() && matches!(status, None | Some(200 | 400 | 413 | 422 | 429)) {
+        // The request's number includes the room of the answer, so it is not the input's.
+        return Some(ReportedOverflow { used_tokens: None, limit_tokens });
+    }
     let trust = match status {
         None | Some(200) => OverflowTrust::in_answer(found.status())?,
         Some(status) => OverflowTrust::in_status(status)?,
@@ -68,10 +78,10 @@ pub fn recognise(status: Option<u16>, body_or_message: &str) -> Option<ReportedO
         return None;
     }
     // Fields are exact, sentences may be reworded, so fields come first.
-    let numbers = found.numbers.or(patterns::numbers(&found.texts));
+    let numbers = found.numbers.or(patterns::numbers(&found.texts)).or(languages::numbers(&found.texts));
     let structured = found.has_code(CODES);
-    let said =
-        structured || found.texts.iter().any(|text| patterns::matches(text)) || found.is_google_overflow();
+    let is_worded = |text: &String| patterns::matches(text) || languages::matches(text);
+    let said = structured || found.texts.iter().any(is_worded) || found.is_google_overflow();
     match trust {
         OverflowTrust::Plain if said || no_body(status, body_or_message) || too_large(status, &found) => {
             Some(numbers)
@@ -89,8 +99,8 @@ pub fn recognise(status: Option<u16>, body_or_message: &str) -> Option<ReportedO
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OverflowTrust {
     Plain,
-    /// Only a code, both numbers, or words that no other error uses. One gateway sends overflow as 403, and
-    /// servers that wrap others send it as 500.
+    /// Only a code, both numbers, or words that no other error uses. One gateway sends overflow as 403, servers that
+    /// wrap others send it as 500, and SageMaker sends every error of its model as 424.
     OnlyStrong,
 }
 
@@ -99,7 +109,7 @@ impl OverflowTrust {
     fn in_status(status: u16) -> Option<Self> {
         match status {
             400 | 413 | 422 => Some(Self::Plain),
-            403 | 500 => Some(Self::OnlyStrong),
+            403 | 424 | 500 => Some(Self::OnlyStrong),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 //! A parameter of both wires is translated. A parameter that changes the answer and that the upstream's wire cannot
 //! express is refused by name. Any other parameter is left out, and the caller is told the name.
 //!
-//! The table is in `docs/guide/gateway.md`.
+//! The table is in `docs/guide/gateway-reference.md`.
 
 mod read;
 mod server_tools;

@@ -166,7 +166,7 @@ pub fn unreadable(payload: &str, error: &serde_json::Error) -> ProviderError {
     }
     // A payload may be megabytes long, and goes into a message for people.
     let quote: String = payload.chars().take(MAX_QUOTE_CHARS).collect();
-    let message = format!("the stream holds what is no event: {quote}");
+    let message = format!("the stream has something that is not an event: {quote}");
     ProviderError { body: Some(quote), ..ProviderError::new(ErrorCode::ThirdParty, message) }
 }
 

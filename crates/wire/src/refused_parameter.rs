@@ -53,7 +53,13 @@ const REFUSALS: &[&str] = &[
     "cannot be specified",
     "only the default",
     "is not available",
+    "not implemented",
+    "replaced by",
+    "不支持",
 ];
+
+/// Words about the value of a parameter. `stream_options` has a single value, so they refuse the parameter itself.
+const VALUE_REFUSALS: &[&str] = &["invalid value", "invalid parameter", "invalid argument", "invalid type"];
 
 /// Returns the parameter that an error refuses by name, in the spelling of the request. `message` is the error's message
 /// and `body` the whole answer.
@@ -66,6 +72,9 @@ pub(crate) fn read(message: &str, body: &str) -> Option<String> {
         return located;
     }
     let text = message.to_lowercase();
+    if text.contains("stream_options") && VALUE_REFUSALS.iter().any(|words| text.contains(words)) {
+        return Some("stream_options".to_owned());
+    }
     if !REFUSALS.iter().any(|words| text.contains(words)) {
         return None;
     }
@@ -74,6 +83,13 @@ pub(crate) fn read(message: &str, body: &str) -> Option<String> {
         let param = fields.as_ref().and_then(|body| body.pointer("/error/param")?.as_str());
         param.and_then(known)
     })
+}
+
+/// Returns `include` if an error names it as the place of its fault: `"param": "include"`, or a value inside it.
+pub(crate) fn include_at(body: &str) -> Option<String> {
+    let fields: Value = serde_json::from_str(body).ok()?;
+    let rest = fields.pointer("/error/param")?.as_str()?.strip_prefix("include")?;
+    (rest.is_empty() || rest.starts_with('[')).then(|| "include".to_owned())
 }
 
 /// Returns the parameter that a list of validation errors refuses as an extra one, as FastAPI and pydantic write it:
@@ -100,7 +116,8 @@ fn named(text: &str) -> Option<String> {
             let (before, after) = (&text[..*at], &text[at + name.len()..]);
             // Cache marks stand inside the conversation, and one setting turns all of them off.
             let is_nested_mark = name == "cache_control" && before.ends_with('.');
-            let before = if is_nested_mark { "" } else { before };
+            // Cerebras writes `body.stream_options`.
+            let before = if is_nested_mark { "" } else { before.strip_suffix("body.").unwrap_or(before) };
             is_alone(before, after) && (!is_word || is_at_place_of_name(before, after))
         })?;
         Some((at, name))
@@ -117,6 +134,7 @@ fn is_alone(before: &str, after: &str) -> bool {
 
 fn is_at_place_of_name(before: &str, after: &str) -> bool {
     let quoted = before.ends_with(['\'', '"', '`']) && after.starts_with(['\'', '"', '`', '.']);
+    // OpenAI: "Unrecognized request argument supplied: NAME". Anthropic: "NAME: Extra inputs are not permitted".
     quoted || before.ends_with("supplied: ") || after.to_lowercase().starts_with(": extra inputs")
 }
 
@@ -183,6 +201,11 @@ mod tests {
                 "litellm.UnsupportedParamsError: x does not support parameters: ['temperature'], for model=y",
                 "temperature",
             ),
+            ("body.stream_options: property 'body.stream_options' is unsupported", "stream_options"),
+            ("Invalid value for parameter stream_options", "stream_options"),
+            ("参数 stream_options 不支持", "stream_options"),
+            ("stream_options is not implemented", "stream_options"),
+            ("max_tokens has been replaced by max_completion_tokens for this model", "max_tokens"),
         ] {
             assert_eq!(read(message, "").as_deref(), Some(name), "{message}");
         }
@@ -202,6 +225,9 @@ mod tests {
             "max_tokens is too large: 100000. This model supports at most 16384 completion tokens",
             "max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens",
             "temperature must be between 0 and 2",
+            "Invalid value for 'temperature': 3",
+            "messages.body.stream_options: property is unsupported",
+            "该模型不支持图片",
             "Bad Request",
             "image input is not supported",
             "messages.0.content.0.text: Extra inputs are not permitted",

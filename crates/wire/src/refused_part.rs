@@ -37,7 +37,8 @@ pub(crate) fn read(status: Option<u16>, code: ErrorCode, message: &str) -> Optio
     match (status, code) {
         // A filter refuses with any status, or inside a stream.
         (_, ErrorCode::Refused) => {}
-        (Some(400 | 413 | 415 | 422), ErrorCode::InvalidRequest) => {}
+        // 404 is the status of an item that the server has not kept.
+        (Some(400 | 404 | 413 | 415 | 422), ErrorCode::InvalidRequest) => {}
         (None, ErrorCode::InvalidRequest) => {}
         // A gateway of many models answers 404 if none of them takes the part.
         (Some(404), _) if has(&text, &["support image", "support file", "support multimodal"]) => {}
@@ -70,11 +71,22 @@ pub fn locate(refusal: &PartRefusal, error_body: &str, request: &[u8]) -> Option
         return Some(RefusedPart::Tool(tool));
     }
     let places = place::named_in(error_body);
-    if places.is_empty() {
+    let item = named_reasoning(refusal, error_body);
+    if places.is_empty() && item.is_none() {
         return None;
     }
     let request: Value = serde_json::from_slice(request).ok()?;
-    places.iter().find_map(|place| place.part_of(&request))
+    let by_id = item.and_then(|id| place::reasoning_item(id, &request));
+    by_id.or_else(|| places.iter().find_map(|place| place.part_of(&request)))
+}
+
+/// Returns the id of the reasoning item that an error names: "Item with id 'rs_1' not found".
+fn named_reasoning<'e>(refusal: &PartRefusal, error_body: &'e str) -> Option<&'e str> {
+    if refusal.kind != Some(RefusedPartKind::Reasoning) {
+        return None;
+    }
+    let (_, rest) = error_body.split_once("Item with id '")?;
+    rest.split('\'').next()
 }
 
 /// Returns the tool that an error names: "Invalid schema for function 'x'".
@@ -143,6 +155,8 @@ const REASONING: &[&str] = &[
     "reasoning item",
     "reasoning_content",
     "reasoning_details",
+    // OpenAI's ids of reasoning items
+    "item with id rs_",
 ];
 
 const TOOL_SCHEMAS: &[&str] = &[
@@ -274,6 +288,11 @@ const FAILED_AT: &[&str] = &[
     "broken",
     "corrupt",
     "truncated",
+    "exceeds limit",
+    "exceeds the limit",
+    "exceeds maximum",
+    "exceeds the maximum",
+    "decompression bomb",
 ];
 
 /// Settings of a request that are not part of the conversation.

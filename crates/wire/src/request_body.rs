@@ -72,10 +72,10 @@ fn not_json(error: serde_json::Error) -> ProviderError {
 /// Parses a body that [`RequestBody`] wrote.
 ///
 /// # Errors
-/// `invalid-request` if it is no JSON object.
+/// `invalid-request` if it is not a JSON object.
 pub fn parse_body(body: &Bytes) -> Result<RawObject, ProviderError> {
     serde_json::from_slice(body).map_err(|error| {
-        ProviderError::new(ErrorCode::InvalidRequest, format!("the request is no JSON object: {error}"))
+        ProviderError::new(ErrorCode::InvalidRequest, format!("the request is not a JSON object: {error}"))
     })
 }
 

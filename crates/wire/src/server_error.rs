@@ -5,7 +5,13 @@ use std::time::Duration;
 use longhaul_core::error::ErrorCode;
 use serde_json::Value;
 
-use crate::{ProviderError, overflow, refused_parameter, refused_part};
+use crate::{ProviderError, output_limit, overflow, refused_parameter, refused_part};
+
+mod foreign;
+mod no_tools;
+mod retry_delay;
+
+pub(crate) use foreign::error_in_place_of_answer;
 
 /// The number of characters of a body without JSON that go into the message.
 const MAX_QUOTE_CHARS: usize = 300;
@@ -13,10 +19,12 @@ const MAX_QUOTE_CHARS: usize = 300;
 /// Returns the error of an answer outside 2xx.
 pub fn from_response(status: u16, wait: Option<Duration>, body: String) -> ProviderError {
     let said = ServerErrorFields::read(&body);
-    let verdict = ErrorClassification::of_status(status, &said.words);
-    let mut error = build(verdict, said.message(&body), &body, Some(status));
+    let message = said.message(&body);
+    let verdict = ErrorClassification::of_refused_content(status, &message)
+        .unwrap_or_else(|| ErrorClassification::of_status(status, &said.words));
+    let mut error = build(verdict, message, &body, Some(status));
     error.message = format!("{} (HTTP {status})", error.message);
-    error.retry_after = wait;
+    error.retry_after = wait.or(error.retry_after);
     error.body = Some(body);
     error
 }
@@ -47,17 +55,26 @@ fn build(verdict: ErrorClassification, message: String, body: &str, status: Opti
         error.used_tokens = overflow.used_tokens;
         error.limit_tokens = overflow.limit_tokens;
     } else {
-        error.refuses_tools = refuses_tools(&error.message);
+        error.refuses_tools = no_tools::refuses_tools(&error.message, body);
         if !error.refuses_tools {
             let text = said_and_typed(&error.message, body);
             error.refusal = refused_part::read(status, error.code, &text).map(Box::new);
         }
         let is_about_part = error.refusal.as_ref().is_some_and(|refusal| refusal.is_specific());
-        if error.code == ErrorCode::InvalidRequest && !error.refuses_tools && !is_about_part {
-            error.refused_parameter = refused_parameter::read(&error.message, body);
+        if error.code == ErrorCode::InvalidRequest && !error.refuses_tools {
+            // A model without encrypted reasoning refuses `include` in words about a part. The parameter is left out
+            // first. The part stays named, in case that the server refuses it as well.
+            error.refused_parameter = match is_about_part {
+                false => refused_parameter::read(&error.message, body),
+                true => refused_parameter::include_at(body),
+            };
+            error.output_limit = output_limit::read(&error.message);
         }
         // A server that refuses a part of a request refuses the part again.
         error.retryable &= !error.refuses_tools && error.refusal.is_none();
+        if error.retryable {
+            error.retry_after = retry_delay::read(&error.message, body);
+        }
     }
     error
 }
@@ -66,38 +83,6 @@ fn build(verdict: ErrorClassification, message: String, body: &str, status: Opti
 fn said_and_typed(message: &str, body: &str) -> String {
     let codes = ServerErrorFields::read(body).words.join(" ");
     format!("{message} {codes}")
-}
-
-/// The words of servers that refuse a request because it has tools. Sources: Ollama (`routes.go`), OpenRouter
-/// (404), vLLM (`serving_chat.py`), llama.cpp (`common/chat.cpp`), Groq, DeepSeek, Together, LM Studio.
-const NO_TOOLS: &[&str] = &[
-    "does not support tools",
-    "does not support tool",
-    "doesn't support tool",
-    "do not support tool",
-    "not support tool use",
-    "support tool use",
-    "tool use is not supported",
-    "tool calling is not supported",
-    "tool calls are not supported",
-    "tools is not supported",
-    "tools are not supported",
-    "tools not supported",
-    "does not support function",
-    "doesn't support function",
-    "function calling is not supported",
-    "function calling is not enabled",
-    "functions are not supported",
-    "requires --enable-auto-tool-choice",
-    "tools param requires --jinja",
-    "tool_choice is not supported",
-];
-
-/// Reports whether an error is about tools as such, not about one tool.
-fn refuses_tools(message: &str) -> bool {
-    // Servers quote the names of fields in different ways, or not at all.
-    let text = message.to_lowercase().replace(['`', '"', '\''], "");
-    NO_TOOLS.iter().any(|words| text.contains(words))
 }
 
 /// The code and the retry decision of an error.
@@ -121,8 +106,8 @@ const WORDS: &[(&[&str], ErrorClassification)] = &[
     // OpenAI and Moonshot: only a payment helps against a used-up quota, so the call is not repeated.
     (&["insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"], permanent(ErrorCode::RateLimitExceeded)),
     // `resource_exhausted` is Google's word, `throttlingexception` Amazon Bedrock's.
-    (&[ "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "too_many_requests", "resource_exhausted", "throttling_error", "throttlingexception", "rate_limited", ], again(ErrorCode::RateLimitExceeded)),
-    (&[ "authentication_error", "invalid_api_key", "api_key_invalid", "permission_error", "permission_denied", "unauthenticated", "unauthorized", "forbidden", "billing_error", "invalid_authentication_error", ], permanent(ErrorCode::Auth)),
+    (&[ "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "too_many_requests", "resource_exhausted", "throttling_error", "throttlingexception", "throttling", "rate_limited", ], again(ErrorCode::RateLimitExceeded)),
+    (&[ "authentication_error", "invalid_api_key", "api_key_invalid", "permission_error", "permission_denied", "unauthenticated", "unauthorized", "forbidden", "billing_error", "arrearage", "invalid_authentication_error", "invalidapikey", ], permanent(ErrorCode::Auth)),
     (&["content_policy_violation", "content_filter", "image_content_policy_violation"], permanent(ErrorCode::Refused)),
     (&["timeout", "timeout_error", "request_timeout", "deadline_exceeded"], again(ErrorCode::Timeout)),
     // `overloaded_error` and `api_error` are Anthropic's words, `engine_overloaded_error` is Moonshot's.
@@ -130,6 +115,57 @@ const WORDS: &[(&[&str], ErrorClassification)] = &[
     (&["not_found_error", "model_not_found", "not_found", "invalid_model"], permanent(ErrorCode::NotFound)),
     // `tool_use_failed` is Groq's word for a call that does not fit its tool.
     (&[ "invalid_request_error", "invalid_argument", "bad_request", "badrequesterror", "invalid_prompt", "tool_use_failed", "not_supported_error", ], permanent(ErrorCode::InvalidRequest)),
+];
+
+/// The words of a filter that refuses a request with the status of a bad key (OpenRouter, xAI).
+const MODERATION: &[&str] = &[
+    "moderation",
+    "input was flagged",
+    "prompt was flagged",
+    "content was flagged",
+    "message was flagged",
+    "request was flagged",
+    "content filter",
+    "content_filter",
+    "content management policy",
+    "violates usage guidelines",
+    "inappropriate content",
+    "sensitive content",
+    "sensitive words",
+];
+
+/// Words of errors about who asks, whatever else they say: a flagged account is no flagged request.
+const ABOUT_ACCOUNT: &[&str] = &["account", "organization", "api key", "permission", "not allowed to use"];
+
+/// Words of errors about a key or a payment.
+const NO_ACCESS: &[&str] = &[
+    "api key",
+    "unauthorized",
+    "authenticat",
+    "insufficient balance",
+    "insufficient credit",
+    "余额不足",
+    "欠费",
+    "鉴权",
+    "未授权",
+];
+
+/// MiniMax's codes, with the words of other servers for them
+/// (<https://platform.minimax.io/docs/api-reference/errorcode>).
+const MINIMAX_CODES: &[(u64, &str)] = &[
+    (1000, "server_error"),
+    (1001, "timeout_error"),
+    (1002, "rate_limit_error"),
+    (1004, "authentication_error"),
+    (1008, "billing_error"),
+    (1013, "server_error"),
+    (1024, "server_error"),
+    (1026, "content_filter"),
+    (1027, "content_filter"),
+    (1033, "server_error"),
+    (1039, "rate_limit_error"),
+    (2013, "invalid_request_error"),
+    (2049, "invalid_api_key"),
 ];
 
 fn has_any(text: &str, needles: &[&str]) -> bool {
@@ -151,6 +187,9 @@ impl ErrorClassification {
             429 => said
                 .filter(|verdict| verdict.code == ErrorCode::RateLimitExceeded)
                 .unwrap_or(again(ErrorCode::RateLimitExceeded)),
+            403 if said.is_some_and(|verdict| verdict.code == ErrorCode::Refused) => {
+                permanent(ErrorCode::Refused)
+            }
             401..=403 | 407 => permanent(ErrorCode::Auth),
             404 | 410 => permanent(ErrorCode::NotFound),
             408 => again(ErrorCode::Timeout),
@@ -164,18 +203,34 @@ impl ErrorClassification {
         }
     }
 
+    /// Classifies a refusal of content that the status alone would misread. `None` for every other error.
+    fn of_refused_content(status: u16, message: &str) -> Option<Self> {
+        let text = message.to_lowercase();
+        let is_moderated = has_any(&text, MODERATION) && !has_any(&text, ABOUT_ACCOUNT);
+        // OpenAI does not store the items of a request with `store: false`, and does not find them again.
+        let is_missing_item = has_any(&text, &["item with id"]) && has_any(&text, &["not found"]);
+        match status {
+            403 if is_moderated => Some(permanent(ErrorCode::Refused)),
+            404 if is_missing_item => Some(permanent(ErrorCode::InvalidRequest)),
+            _ => None,
+        }
+    }
+
     /// Classifies an error without status, type or code.
     fn of_text(message: &str) -> Self {
         let text = message.to_lowercase();
         if has_any(&text, &["unexpected endpoint"]) {
             // LM Studio answers an unknown path with status 200 and a text.
             permanent(ErrorCode::NotFound)
-        } else if has_any(&text, &["rate limit", "too many requests", "quota"]) {
+        } else if has_any(&text, &["rate limit", "too many requests", "quota", "限流", "频率", "请求过多"])
+        {
             again(ErrorCode::RateLimitExceeded)
-        } else if has_any(&text, &["timed out", "timeout", "deadline exceeded"]) {
+        } else if has_any(&text, &["timed out", "timeout", "deadline exceeded", "超时"]) {
             again(ErrorCode::Timeout)
-        } else if has_any(&text, &["api key", "unauthorized", "authentication"]) {
+        } else if has_any(&text, NO_ACCESS) {
             permanent(ErrorCode::Auth)
+        } else if text.trim() == "not found" {
+            permanent(ErrorCode::NotFound)
         } else {
             again(ErrorCode::ThirdParty)
         }
@@ -191,6 +246,20 @@ struct ServerErrorFields {
     /// A status given as a number inside the object.
     status: Option<u16>,
 }
+
+/// The fields that hold a message.
+const MESSAGE_KEYS: &[&str] = &[
+    "message",
+    "detail",
+    "msg",
+    "error_description",
+    "error_message",
+    "error_msg",
+    "errorMessage",
+    "errmsg",
+    "status_msg",
+    "Message",
+];
 
 impl ServerErrorFields {
     fn read(body: &str) -> Self {
@@ -214,18 +283,24 @@ impl ServerErrorFields {
         };
         // Deeper nesting is no error object any more.
         if depth < 8
-            && let Some(inner) = object.get("error").or_else(|| object.get("errors"))
+            && let Some(inner) = ["error", "errors", "base_resp"]
+                .iter()
+                .find_map(|key| object.get(*key).filter(|inner| !inner.is_null()))
         {
             self.take(inner, depth + 1);
         }
         // FastAPI, which vLLM and SGLang are built on, names the message `detail`, or `msg` in a list of details.
-        for key in ["message", "detail", "msg", "error_description", "error_message"] {
-            if let Some(Value::String(text)) = object.get(key) {
+        for key in MESSAGE_KEYS {
+            if let Some(Value::String(text)) = object.get(*key) {
                 self.say(text);
             }
         }
         for key in ["type", "code", "status", "reason", "status_code", "statusCode"] {
             self.word(object.get(key));
+        }
+        let minimax = object.get("status_code").and_then(Value::as_u64);
+        if let Some((_, word)) = MINIMAX_CODES.iter().find(|(code, _)| Some(*code) == minimax) {
+            self.words.push((*word).to_owned());
         }
         if let Some(Value::Array(details)) = object.get("details") {
             details.iter().for_each(|detail| self.word(detail.get("reason")));

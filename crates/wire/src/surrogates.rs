@@ -8,6 +8,7 @@ mod lone;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
+pub(crate) use lone::in_arguments;
 pub use lone::replace_lone_halves;
 
 /// The length of one escaped half: `\ud83d`.

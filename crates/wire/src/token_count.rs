@@ -29,7 +29,8 @@ impl ReportedTokenCount {
 impl<'de> Deserialize<'de> for ReportedTokenCount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let number = Number::deserialize(deserializer)?;
-        Self::of(&number).ok_or_else(|| serde::de::Error::custom(format!("{number} is no count of tokens")))
+        Self::of(&number)
+            .ok_or_else(|| serde::de::Error::custom(format!("{number} is not a count of tokens")))
     }
 }
 

@@ -85,6 +85,7 @@ pub(crate) fn gemini_usage(counts: &RawObject) -> Option<Usage> {
             .tokens("promptTokenCount")
             .unwrap_or_default()
             .saturating_add(counts.tokens("toolUsePromptTokenCount").unwrap_or_default()),
+        // Gemini counts thoughts beside the answer. All other wires count them within it.
         output_tokens: counts.tokens("candidatesTokenCount").unwrap_or_default().saturating_add(thoughts),
         reasoning_tokens: thoughts,
         cache_read_tokens: counts.tokens("cachedContentTokenCount").unwrap_or_default(),
@@ -120,6 +121,7 @@ impl MessagesUsage {
         Some(Usage {
             input_tokens: self
                 .uncached_input_tokens()
+                // Anthropic counts cached input beside the rest.
                 .saturating_add(self.cache_read_tokens())
                 .saturating_add(self.cache_write_tokens()),
             output_tokens: self.output_tokens(),

@@ -168,6 +168,7 @@ pub fn check(request: &ModelRequest) -> Result<(), RequestViolation> {
 /// # Errors
 /// The first [`RequestViolation`], in message order.
 pub fn check_prefill(request: &ModelRequest) -> Result<(), RequestViolation> {
+    // Anthropic and most chat templates refuse a conversation that the model begins.
     let first = request.messages.first().ok_or(RequestViolation::NoMessages)?;
     if first.role != Role::User {
         return Err(RequestViolation::FirstNotUser(first.role));
@@ -176,10 +177,13 @@ pub fn check_prefill(request: &ModelRequest) -> Result<(), RequestViolation> {
     let mut before = None;
     for (index, message) in request.messages.iter().enumerate() {
         check_message(index, message, request)?;
+        // Before the check of merged messages: a missing result is the cause, and two messages in a row may follow from
+        // it.
         open.pass(index, message)?;
         check_merged(index, message.role, before)?;
         before = Some(message.role);
     }
+    // The calls of the last answer need their results too, even if nothing follows.
     open.close()?;
     check_tools(request)?;
     if request.max_output_tokens == Some(0) { Err(RequestViolation::NoOutput) } else { Ok(()) }
@@ -194,6 +198,7 @@ fn check_merged(index: usize, role: Role, before: Option<Role>) -> Result<(), Re
 }
 
 fn check_message(index: usize, message: &Message, request: &ModelRequest) -> Result<(), RequestViolation> {
+    // Anthropic refuses a message without content, and one with nothing but blanks.
     if message.parts.iter().all(is_empty) {
         return Err(RequestViolation::Empty { index });
     }
@@ -209,12 +214,15 @@ fn check_message(index: usize, message: &Message, request: &ModelRequest) -> Res
 fn check_calls(index: usize, message: &Message) -> Result<(), RequestViolation> {
     let mut seen = BTreeSet::new();
     for call in message.tool_calls() {
+        // Results name their call by its id alone.
         if !seen.insert(&call.call_id) {
             return Err(RequestViolation::DuplicateCall { index, call: call.call_id.to_string() });
         }
         if call.name.is_empty() {
             return Err(RequestViolation::NamelessCall { index, call: call.call_id.to_string() });
         }
+        // Providers parse the arguments of earlier calls again. Text that is no object is refused with every later
+        // request.
         if !is_object(&call.arguments) {
             return Err(RequestViolation::Arguments { index, call: call.call_id.to_string() });
         }
@@ -230,6 +238,7 @@ fn check_media(index: usize, part: &Part, request: &ModelRequest) -> Result<(), 
         {
             Err(RequestViolation::MissingMedia { index, hash: media.blob.hash.clone() })
         }
+        // Pictures may stand inside a result, and need their bytes there as well.
         Part::ToolResult(result) => check_result_content(index, &result.content, request),
         _ => Ok(()),
     }
@@ -313,12 +322,14 @@ fn allowed(role: Role, part: &Part) -> bool {
     match part {
         Part::Reasoning(_) | Part::ToolCall(_) => role == Role::Assistant,
         Part::ToolResult(_) => role == Role::Tool,
+        // Content of a tool stands inside its result, which names the call.
         Part::Text(_) | Part::Image(_) | Part::File(_) | Part::Opaque(_) => role != Role::Tool,
     }
 }
 
 fn is_empty(part: &Part) -> bool {
     match part {
+        // An item of the provider's own goes back as it came, and may have no text.
         Part::Text(text) => text.text.trim().is_empty() && text.native.is_none(),
         Part::Reasoning(reasoning) => reasoning.text.is_empty() && reasoning.native.is_none(),
         _ => false,
@@ -339,6 +350,7 @@ pub(crate) fn type_of(part: &Part) -> &'static str {
 }
 
 fn is_object(json: &str) -> bool {
+    // A map of ignored values checks the whole text without keeping it.
     serde_json::from_str::<BTreeMap<Cow<'_, str>, IgnoredAny>>(json).is_ok()
 }
 

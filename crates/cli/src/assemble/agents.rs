@@ -7,7 +7,7 @@ use longhaul::agents::{AgentRegistry, Later, ModelDirectory};
 use longhaul::calibration::CalibrationStore;
 use longhaul::config::{AgentConfig, AgentSource, ModelConfig, ProviderKind};
 use longhaul::config_agent::{self, McpFailurePolicy};
-use longhaul_providers::catalogued;
+use longhaul_providers::catalog_provider;
 
 use super::{ToolApprovalMode, check_key, counting, provider};
 use crate::agent_file::ResolvedConfig;
@@ -120,7 +120,7 @@ impl ConfiguredServerModels {
         let config = AgentConfig { model, ..self.config.clone() };
         let (place, model) = (&self.place, &config.model);
         let base = provider(place, model, config_agent::listed_limits(&config, &model.name))?;
-        let provider = catalogued::with_catalog_limits(base, &model.base_url);
+        let provider = catalog_provider::with_catalog_limits(base, &model.base_url);
         let counts = counting::counts(place, &config, &provider.origin()).await?;
         Ok(ServedModel {
             limits: provider.limits().await,

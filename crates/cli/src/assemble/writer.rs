@@ -4,7 +4,7 @@ use longhaul::agent::SummaryModel;
 use longhaul::config::AgentConfig;
 use longhaul::config_agent;
 use longhaul_core::plan::SummaryWriterModel;
-use longhaul_providers::catalogued;
+use longhaul_providers::catalog_provider;
 
 use super::provider;
 use crate::environment::CliEnvironment;
@@ -20,7 +20,7 @@ pub(super) async fn writer(
     config: &AgentConfig,
 ) -> Outcome<(SummaryWriterModel, Option<SummaryModel>)> {
     config_agent::summary_writer(config, |model, declared| {
-        Ok(catalogued::with_catalog_limits(provider(place, model, declared)?, &model.base_url))
+        Ok(catalog_provider::with_catalog_limits(provider(place, model, declared)?, &model.base_url))
     })
     .await
 }

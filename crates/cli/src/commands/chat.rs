@@ -4,11 +4,11 @@ mod approval_scope;
 mod approvals;
 mod console;
 mod frame_rate;
-mod live;
+mod line_chat;
 mod model;
 pub(crate) mod paste;
-mod plain;
-mod screen;
+mod plain_chat;
+mod screen_chat;
 mod slash;
 pub(crate) mod status;
 pub(crate) mod texts;
@@ -174,9 +174,9 @@ async fn converse(
     talk.session.adopt_model().await?;
     let opening = talk.opening(record.as_ref(), note).await?;
     let next = match front {
-        Some(ChatFrontend::Lines(console)) => Box::pin(live::talk(&mut talk, console, &opening)).await,
-        Some(ChatFrontend::Rows(screen)) => Box::pin(screen::talk(&mut talk, screen, &opening)).await,
-        None => Box::pin(plain::talk(&mut talk, &opening)).await,
+        Some(ChatFrontend::Lines(console)) => Box::pin(line_chat::talk(&mut talk, console, &opening)).await,
+        Some(ChatFrontend::Rows(screen)) => Box::pin(screen_chat::talk(&mut talk, screen, &opening)).await,
+        None => Box::pin(plain_chat::talk(&mut talk, &opening)).await,
     };
     // An empty session that continues with another model must not be forgotten.
     let comes_back =
@@ -229,6 +229,7 @@ impl ChatContext<'_> {
         let events = self.runtime.log(&record.id).await?;
         let last_typed =
             events.iter().rposition(|event| matches!(event.body, EventBody::MessagesTaken { .. }));
+        // Without a typed message there is no question to repeat, and nothing of the past is shown.
         let from = last_typed.unwrap_or(events.len());
         let mut transcript = TranscriptRenderer::new(self.style, TranscriptTarget::Chat, out::width());
         if from > 1 {

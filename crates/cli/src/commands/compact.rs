@@ -4,22 +4,27 @@ use std::sync::Arc;
 
 use longhaul::api_events::ApiEvent;
 use longhaul::compaction::{self, CompactionPreview, only_leaves_out};
-use longhaul::config::{AgentConfig, StrategyKind, SummaryWriter};
-use longhaul::session::{Runtime, Session};
+use longhaul::config::{AgentConfig, ProviderKind, StrategyKind, SummaryWriter};
+use longhaul::session::{Runtime, Session, whole_log};
 use longhaul_core::event::{EditKind, ViewEdit, ViewOperation};
 use longhaul_core::history::History;
 use longhaul_core::ids::LogHandle;
+use longhaul_core::message::ModelOrigin;
 use longhaul_core::plan::{CompactionPolicy, Plan, SummaryDraft, SummaryWriterModel};
 use longhaul_core::retention_report::{RetentionReport, RetentionTally};
 use longhaul_core::run::{CompactionOutcome, Run};
 use longhaul_core::strategy::CompactionStrategy;
+use longhaul_store::SharedStore;
 
 use crate::agent_file;
 use crate::args::CompactArgs;
 use crate::assemble::ToolApprovalMode;
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, DONE, Outcome};
+use crate::hint::quoted;
+use crate::model_discovery::NO_MODEL;
 use crate::removed_messages::{self, RemovedMessages};
+use crate::session_lookup;
 use crate::term::human::{count, grouped, short};
 use crate::term::out;
 use crate::term::text::visible;
@@ -44,7 +49,10 @@ pub(super) async fn done(args: CompactArgs, place: &CliEnvironment) -> Outcome<S
     // A compaction that needs no model must also work while the model's server is not there.
     let asks_a_model = asks_a_model(&agent_file::load(place)?.config, args.strategy.as_deref());
     let (runtime, session) = if asks_a_model {
-        let runtime = super::open(place, AgentRequirement::Model(ToolApprovalMode::Nobody)).await?;
+        let runtime = match super::open(place, AgentRequirement::Model(ToolApprovalMode::Nobody)).await {
+            Ok(runtime) => runtime,
+            Err(failure) => return Err(with_own_model(place, &args.session, failure).await),
+        };
         let session = super::find(place, &runtime, &args.session).await?;
         session.adopt_model().await?;
         (runtime, session)
@@ -56,6 +64,32 @@ pub(super) async fn done(args: CompactArgs, place: &CliEnvironment) -> Outcome<S
     let done = compact(&runtime, &session, args, place).await;
     runtime.close().await;
     done
+}
+
+/// Adds the session's own model to the error of a missing model, as a command that names it.
+async fn with_own_model(place: &CliEnvironment, meant: &str, failure: CommandError) -> CommandError {
+    // Other errors have causes and remedies of their own.
+    if !failure.message().starts_with(NO_MODEL) {
+        return failure;
+    }
+    let Ok(data) = reading::usual(place).await else { return failure };
+    let own = own_model(place, &data.store, meant).await;
+    data.store.close().await;
+    let Some(own) = own else { return failure };
+    // The log has no address, and only servers of one's own need one.
+    let is_own_server = own.provider == ProviderKind::OpenaiCompatible.as_str();
+    let address = if is_own_server { "--base-url URL " } else { "" };
+    let (provider, model) = (quoted(&own.provider), quoted(&own.model));
+    let flags = format!("--provider {provider} {address}--model {model} compact {}", quoted(meant));
+    let command = visible(&place.command(&flags));
+    CommandError::usage(format!("{}\n  the session's own   {command}", failure.message()))
+}
+
+/// Returns the model of a session, if its log can be read.
+async fn own_model(place: &CliEnvironment, store: &SharedStore, meant: &str) -> Option<ModelOrigin> {
+    let record = session_lookup::session(place, store, meant).await.ok()?;
+    let events = whole_log(store, &record.id).await.ok()?;
+    History::fold(&events).ok()?.model().cloned()
 }
 
 /// Reports whether a model must be there to write summaries.

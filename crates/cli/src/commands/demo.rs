@@ -22,6 +22,12 @@ pub(crate) async fn run(args: DemoArgs, place: &CliEnvironment) -> Outcome {
     }
     let is_named = args.folder.is_some();
     let folder = args.folder.map_or_else(|| place.workspace.clone(), |folder| place.workspace.join(folder));
+    if folder.is_file() {
+        return Err(CommandError::usage(format!(
+            "{} is a file, and the demo reads a folder of files: name the folder, or none",
+            folder.display()
+        )));
+    }
     let config = agent_file::load(place)?.config;
     let stage = DemoOptions {
         folder,
@@ -30,7 +36,7 @@ pub(crate) async fn run(args: DemoArgs, place: &CliEnvironment) -> Outcome {
         protected: vec![place.data_dir.clone()],
         scratch: place.scratch.clone(),
         window,
-        // Nobody watches a pipe, so the pauses for a reader are left out.
+        // A pipe has no reader, so the pauses for one are left out.
         fast: args.fast || !place.terminal.output,
         colour: place.terminal.colour && place.terminal.output,
         longhaul: place.command("").trim_end().to_owned(),

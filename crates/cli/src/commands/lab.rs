@@ -1,12 +1,14 @@
 //! `longhaul lab`: recorded sessions under context policies. Only files are read, no model is called.
 
 mod progress;
+mod replay_selection;
 mod score;
 mod sessions;
-mod wanted;
 
 use std::io::IsTerminal;
 use std::path::Path;
+
+use longhaul::io_error::io_error_text;
 
 use crate::lab::outcome::ReplayOutcome as Replayed;
 use crate::lab::recording::SessionRecording;
@@ -20,7 +22,7 @@ use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, DONE, Outcome};
 use crate::term::human::{count, grouped};
 use crate::term::out;
-use wanted::{ConfiguredStrategy, ReplaySelection};
+use replay_selection::{ConfiguredStrategy, ReplaySelection};
 
 /// The columns of the tables if standard output is no terminal.
 const USUAL_COLUMNS: usize = 100;
@@ -136,7 +138,7 @@ fn header(
         assumptions.push(format!("Sessions of less than {} tokens are left out.", grouped(args.min_tokens)));
     }
     ReportHeader {
-        command: wanted::command_line(args, wanted.configured.as_ref()),
+        command: replay_selection::command_line(args, wanted.configured.as_ref()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         generated_by: vec![fact("tokens counted by", counted), fact("platform", platform)],
         assumptions,
@@ -155,8 +157,10 @@ fn print(report: &ReplayReport, args: &ReplayArgs) -> Outcome<()> {
         Some(page) if page == Path::new("-") => out::data(&report.html())?,
         Some(page) => {
             check_target(page)?;
-            std::fs::write(page, report.html())
-                .map_err(|error| CommandError::new(format!("{} was not written: {error}", page.display())))?;
+            std::fs::write(page, report.html()).map_err(|error| {
+                let why = io_error_text(&error);
+                CommandError::new(format!("{} was not written: {why}", page.display()))
+            })?;
             out::message(&format!("{}\nwritten to {}\n", report.headline(), page.display()));
         }
         None if args.json => out::line(&report.json()?)?,
@@ -174,7 +178,7 @@ fn columns() -> usize {
 fn check_target(page: &Path) -> Outcome<()> {
     match std::fs::read(page) {
         Ok(content) if page != Path::new("-") && !is_report(&content) => Err(CommandError::usage(format!(
-            "{} exists and is no lab report; it is not overwritten",
+            "{} exists and is not a lab report; it is not overwritten",
             page.display()
         ))),
         _ => Ok(()),

@@ -5,8 +5,8 @@
 //! arguments, [`answer`] performs them, [`history`] searches all sessions.
 
 mod answer;
-mod asked;
 mod history;
+mod tool_request;
 mod wire;
 
 use futures_util::StreamExt as _;
@@ -22,6 +22,13 @@ use self::wire::{McpJob, McpToolServer};
 
 /// Serves one client until it leaves.
 pub(crate) async fn run(place: &CliEnvironment) -> Outcome {
+    if place.terminal.input {
+        // The protocol would wait for JSON that nobody types.
+        return Err(CommandError::usage(
+            "an MCP client starts this command and talks to it through pipes; nothing was started. Name the command \
+             in the client's settings: `longhaul mcp`",
+        ));
+    }
     let mut interrupts = InterruptSignals::listen()?;
     let (server, mut jobs) = McpToolServer::new();
     let served = server.serve(stdio()).await;

@@ -2,6 +2,7 @@
 
 use longhaul::config::ProviderKind;
 use longhaul_core::message::ModelOrigin;
+use longhaul_core::refusal::PictureSizeLimits;
 use longhaul_providers::LimitSource;
 use serde_json::{Value, json};
 
@@ -191,6 +192,8 @@ fn model_json(model: &ModelListEntry) -> Value {
         "window": facts.window().map(|fact| sourced(fact.value, fact.source)),
         "maxOutput": facts.max_output().map(|fact| sourced(fact.value, fact.source)),
         "maxImages": facts.max_images().map(|fact| sourced(fact.value, fact.source)),
+        "pictureSize": facts.picture_size().map(picture_size_json),
+        "refusedParameters": facts.refused_parameters(),
         "abilities": abilities.collect::<serde_json::Map<_, _>>(),
         "reasoningRetention": facts.reasoning().map(|fact| sourced(retention(fact.value), fact.source)),
         "prices": prices_json(facts),
@@ -206,6 +209,12 @@ fn model_json(model: &ModelListEntry) -> Value {
             })
         }),
     })
+}
+
+/// Returns the limits on one picture: the side and the whole picture in pixels, and its bytes. `null` is no limit.
+fn picture_size_json(fact: SourcedValue<PictureSizeLimits>) -> Value {
+    let PictureSizeLimits { max_side, max_pixels, max_bytes } = fact.value;
+    json!({ "maxSide": max_side, "maxPixels": max_pixels, "maxBytes": max_bytes, "source": fact.source.as_str() })
 }
 
 fn sourced(value: impl Into<Value>, source: LimitSource) -> Value {

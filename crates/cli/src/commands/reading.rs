@@ -24,6 +24,7 @@ use crate::{agent_file, session_lookup};
 /// The folder cannot be read, or a newer version wrote it.
 pub(super) async fn open(place: &CliEnvironment, max_blob_bytes: u64) -> Outcome<DataStores> {
     let folder = &place.data_dir;
+    data::check_readable(folder)?;
     let store = match SqliteStore::open_to_read(folder).await {
         Ok(store) => store,
         // An empty store in memory makes a first use of a command like any other.

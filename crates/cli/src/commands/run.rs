@@ -10,7 +10,9 @@ use std::time::Duration;
 use longhaul::api_events::ApiEvent;
 use longhaul::clock::now_ms;
 use longhaul::event_bus::{EventReceiver, RecvError, TryRecvError};
+use longhaul::io_error::io_error_text;
 use longhaul::session::{RunOutcome, Runtime, Session};
+use longhaul_core::attempt::RetryPolicy;
 use longhaul_core::event::RunEnd;
 use longhaul_core::history::LogEntryKind;
 use longhaul_core::message::{Part, Role};
@@ -26,7 +28,8 @@ use crate::signals::InterruptSignals;
 use crate::term::human::short;
 use crate::term::out;
 use crate::term::style::TextPainter;
-use crate::term::transcript::{TranscriptRenderer, TranscriptTarget};
+use crate::term::text::width;
+use crate::term::transcript::{CONTROL_C, TranscriptRenderer, TranscriptTarget};
 use crate::term::ui_event::{self, UiEvent};
 use crate::term::wrap::wrapped;
 use crate::undo_check;
@@ -59,7 +62,7 @@ async fn in_session(
     place: &CliEnvironment,
     interrupts: &mut InterruptSignals,
 ) -> Outcome {
-    let mut show = RunPrinter::new(args.json, place);
+    let mut show = RunPrinter::new(args.json, place, runtime.agent().rules.retry);
     let session = match &args.session {
         Some(meant) => {
             let session = super::find(place, runtime, meant).await?;
@@ -85,6 +88,9 @@ async fn in_session(
         None => {
             // A person who interrupts wants to leave, so a session that is still busy is not waited for.
             let _ = tokio::time::timeout(LEAVE_AFTER, show.answer(&session)).await;
+            if !args.json {
+                show.way_back(&session, place);
+            }
             Ok(ExitCode::from(CANCELLED))
         }
         Some(settled) => show.finish(&session, &settled).await,
@@ -131,7 +137,7 @@ async fn piped() -> Outcome<String> {
         }
     };
     let PipedText { text, notices } =
-        read.map_err(|error| CommandError::usage(format!("standard input: {error}")))?;
+        read.map_err(|error| CommandError::usage(format!("standard input: {}", io_error_text(&error))))?;
     for notice in notices {
         out::told(&notice);
     }
@@ -190,12 +196,13 @@ struct RunPrinter {
 }
 
 impl RunPrinter {
-    fn new(json: bool, place: &CliEnvironment) -> Self {
+    fn new(json: bool, place: &CliEnvironment, retry: RetryPolicy) -> Self {
         let person = place.terminal.output;
         let colour = if person { place.terminal.colour_output() } else { place.terminal.colour_messages() };
         let style = TextPainter::new(colour);
         let transcript =
             TranscriptRenderer::new(style, TranscriptTarget::Shell, out::width()).rows_of(out::row_width());
+        let transcript = transcript.with_retry(retry, CONTROL_C);
         Self { json, person, style, transcript, usage: String::new() }
     }
 
@@ -258,8 +265,20 @@ impl RunPrinter {
         }
         match answer(session).await?.as_str() {
             "" => Ok(()),
-            text => Ok(out::line(text)?),
+            text => out::line(text).map_err(|error| {
+                CommandError::from(error)
+                    .followed_by(&format!("the answer is kept in session {}", session.id()))
+            }),
         }
+    }
+
+    /// Names the session of a cancelled run, and the command that goes on in it.
+    fn way_back(&self, session: &Session, place: &CliEnvironment) {
+        let command = place.command_with_model("run --session last \"…\"");
+        let about = format!("kept in session {}; go on: ", session.id());
+        // A command that is broken into rows cannot be pasted.
+        let gap = if width(&about) + width(&command) + 2 <= out::width() { "" } else { "\n  " };
+        out::message(&format!("  {}\n", self.style.dim(&format!("{about}{gap}{command}"))));
     }
 
     /// Prints a warning before the run begins.

@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 use longhaul::agent::SummaryModel;
 use longhaul::config::{AgentConfig, GatewayAuth, ModelConfig, ProviderKind};
 use longhaul::config_agent::McpFailurePolicy;
+use longhaul::io_error::io_error_text;
 use longhaul::session::Runtime;
 use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_gateway::{CompactionSetup, Gateway};
 use longhaul_server::{
     AccessToken, AppState, HttpServerConfig, Later, MaintenanceConfig, ModelBackend, ServerEnvironment,
-    ServerMetrics, serve,
+    ServerMetrics, UnfinishedWork, serve,
 };
 use longhaul_store::SharedUpkeep;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -54,6 +55,7 @@ const SOON: Duration = Duration::from_millis(100);
 
 pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     let loaded = agent_file::load(place)?;
+    // The command line wins over the file, as everywhere.
     let addr = args.addr.unwrap_or(loaded.config.server.addr);
     let token_file = args.token_file.clone().or_else(|| token_file(&loaded));
     if !addr.ip().is_loopback() && token_file.is_none() {
@@ -90,6 +92,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     // This may wait for another server to end or for MCP servers to start, so a signal must end it.
     let opened = tokio::select! {
         opened = open(place, loaded.clone(), asking, &counters, shared.as_ref()) => opened,
+        // Nothing was served yet, so there is nothing to drain.
         () = interrupts.next() => return Ok(ExitCode::from(CANCELLED)),
     };
     // A person who wants the page gets the page of the server that has the folder.
@@ -119,6 +122,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
             .map(|upkeep| MaintenanceConfig { upkeep, sessions: loaded.config.server.keep_sessions }),
         ..config(&loaded, token, address, is_demo)
     };
+    // Other nodes send requests to this name, and a request under an unknown name is refused before anything else.
     config.allowed_hosts.extend(args.advertise.clone());
     let agent = runtime.agent();
     let sandbox = Arc::clone(&agent.sandbox);
@@ -217,12 +221,32 @@ async fn end(app: &AppState, interrupts: &mut InterruptSignals, asked: oneshot::
     if tokio::time::timeout(SOON, &mut drained).await.is_ok() {
         return;
     }
-    let seconds = DRAINING.as_secs();
-    out::told(&format!("what runs may finish, for {seconds} s at most; once more ends it now\n"));
+    out::told(&stopping(app.unfinished_work()));
     tokio::select! {
         () = drained => tracing::debug!("all runs have finished"),
         () = interrupts.next() => tracing::info!("told to end again: runs are cut, and go on with the next message"),
     }
+}
+
+/// Returns what a shutdown waits for, and how to end it at once.
+fn stopping(work: UnfinishedWork) -> String {
+    let seconds = DRAINING.as_secs();
+    let waits = match (work.questions, work.has_others) {
+        (0, _) => format!("Stopping: what runs may finish, for {seconds} s at most."),
+        (1, false) => format!("Stopping. 1 session waits for your answer; it is cancelled in {seconds} s."),
+        (1, true) => format!(
+            "Stopping: 1 session waits for your answer, and what runs may finish; what is left is cancelled in \
+             {seconds} s."
+        ),
+        (many, false) => {
+            format!("Stopping. {many} sessions wait for your answer; they are cancelled in {seconds} s.")
+        }
+        (many, true) => format!(
+            "Stopping: {many} sessions wait for your answer, and what runs may finish; what is left is cancelled in \
+             {seconds} s."
+        ),
+    };
+    format!("{waits} Ctrl-C again ends now.\n")
 }
 
 /// The data folder, open.
@@ -337,6 +361,7 @@ async fn bound(addr: SocketAddr) -> io::Result<TcpListener> {
     loop {
         match TcpListener::bind(addr).await {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < until => {
+                tracing::debug!(%addr, "the address is still in use: it is tried again for a moment");
                 tokio::time::sleep(SOON / 5).await;
             }
             done => return done,
@@ -365,7 +390,7 @@ async fn unusable(
     error: &io::Error,
 ) -> CommandError {
     if error.kind() != io::ErrorKind::AddrInUse {
-        return CommandError::new(format!("{addr} cannot be used: {error}"));
+        return CommandError::new(format!("{addr} cannot be used: {}", io_error_text(error)));
     }
     let near = reachable(addr);
     let by = if model_discovery::is_longhaul(near).await {
@@ -437,8 +462,9 @@ fn allow_many_connections() {
         return;
     }
     let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
-    if let Err(error) = raised {
-        tracing::warn!(%error, "the number of connections stays limited");
+    match raised {
+        Ok(()) => tracing::debug!(from = current, to = wanted, "the limit of open files was raised"),
+        Err(error) => tracing::warn!(%error, "the number of connections stays limited"),
     }
 }
 

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use longhaul::clock::now_ms;
 use longhaul::config::AgentConfig;
 use longhaul::export::{self, SessionMeta};
-use longhaul::session::{Runtime, Session, whole_log};
+use longhaul::io_error::io_error_text;
+use longhaul::session::{Runtime, Session, SessionError, positions_at_rest, whole_log};
 use longhaul_core::event::{Event, EventBody};
 use longhaul_core::history::History;
 use longhaul_core::ids::Seq;
@@ -151,7 +152,34 @@ async fn show(data: &DataStores, place: &CliEnvironment, meant: &str) -> Outcome
     out::line(&format!("{head}\n{}\n", style.dim(&about)))?;
     let transcript = TranscriptRenderer::new(style, TranscriptTarget::Shell, out::width());
     let transcript = transcript.rows_of(out::row_width()).with_reasons();
-    Ok(out::data(&conversation(&events, 0, &undo_check::undo_options_of_log(&events), transcript))?)
+    let mut text = conversation(&events, 0, &undo_check::undo_options_of_log(&events), transcript);
+    text.push_str(&unfinished_answer(data, place, &record, style).await?);
+    Ok(out::data(&text)?)
+}
+
+/// Returns the text of an answer that is in no event yet, because its process writes it or was killed.
+async fn unfinished_answer(
+    data: &DataStores,
+    place: &CliEnvironment,
+    record: &SessionRecord,
+    style: TextPainter,
+) -> Outcome<String> {
+    let chunks = data.store.chunks(&record.id).await?;
+    let text: String = chunks.into_iter().map(|chunk| chunk.body).collect();
+    if text.trim().is_empty() {
+        return Ok(String::new());
+    }
+    // Only a living process holds the folder.
+    let why = if SqliteStore::is_in_use(&place.data_dir) {
+        "(not finished: it is being written)"
+    } else {
+        "(not finished: the process ended)"
+    };
+    let transcript = TranscriptRenderer::new(style, TranscriptTarget::Shell, out::width());
+    let mut transcript = transcript.rows_of(out::row_width());
+    transcript.take(&UiEvent::Text(text), now_ms());
+    transcript.row(&format!("       {}", style.dim(why)));
+    Ok(transcript.output())
 }
 
 /// Returns the conversation from the event at `from` on, as it was printed at the time. Each edit says
@@ -204,8 +232,10 @@ impl ExportTarget {
         let mut options = OpenOptions::new();
         // `create_new` checks and creates in one call: no file can appear in between and be overwritten.
         let options = options.write(true).create(true).truncate(self.overwrite).create_new(!self.overwrite);
-        let failed =
-            |error: io::Error| CommandError::new(format!("{} was not written: {error}", path.display()));
+        let failed = |error: io::Error| {
+            let why = io_error_text(&error);
+            CommandError::new(format!("{} was not written: {why}", path.display()))
+        };
         let opened = options.open(path).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
                 CommandError::new(format!("{} exists already; --force overwrites it", path.display()))
@@ -270,16 +300,36 @@ pub(super) async fn export(
 async fn fork(place: &CliEnvironment, meant: &str, seq: Option<Seq>) -> Outcome {
     let runtime = super::open(place, AgentRequirement::View).await?;
     let record = session_lookup::session(place, runtime.store(), meant).await?;
-    let forked = fork_at(&runtime, &record, seq).await;
+    let command = place.command(&format!("sessions fork {meant}"));
+    let forked = fork_at(&runtime, &record, seq, &command).await;
     let id = forked.map(|session| session.id().clone());
     runtime.close().await;
     out::line(id?.as_str())?;
     Ok(DONE)
 }
 
-/// Forks at a position, by default the newest.
-pub(super) async fn fork_at(runtime: &Runtime, record: &SessionRecord, seq: Option<Seq>) -> Outcome<Session> {
-    Ok(runtime.fork(&record.id, seq.unwrap_or(record.last_seq)).await?)
+/// Forks at a position, by default the newest. A refusal names the nearest position that works, behind `command`.
+pub(super) async fn fork_at(
+    runtime: &Runtime,
+    record: &SessionRecord,
+    seq: Option<Seq>,
+    command: &str,
+) -> Outcome<Session> {
+    let at = seq.unwrap_or(record.last_seq);
+    match runtime.fork(&record.id, at).await {
+        Ok(session) => Ok(session),
+        Err(error @ (SessionError::Conflict(_) | SessionError::NotFound(_))) => {
+            let rests = positions_at_rest(&runtime.log(&record.id).await?);
+            // Of two equally near positions the earlier one has less that was not meant.
+            let nearest = rests.iter().min_by_key(|rest| rest.abs_diff(at));
+            let failure = CommandError::from(error);
+            Err(match nearest {
+                Some(nearest) => failure.followed_by(&format!("try `{command} {nearest}`")),
+                None => failure,
+            })
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Returns the session's title, or else the first words of its text.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use longhaul::config::TokenCounter;
+use longhaul::io_error::io_error_text;
 use longhaul::text_encoding::DecodedText;
 use longhaul_core::estimate::{self, CountAccuracy};
 use tokio::io::AsyncReadExt;
@@ -46,11 +47,14 @@ async fn read(file: &Path) -> Outcome<String> {
         Some("-") => tokio::io::stdin().read_to_end(&mut bytes).await.map(drop),
         _ => tokio::fs::read(file).await.map(|content| bytes = content),
     };
-    read.map_err(|error| CommandError::usage(format!("{}: {error}", file.display())))?;
+    read.map_err(|error| CommandError::usage(format!("{}: {}", file.display(), io_error_text(&error))))?;
     let decoded = DecodedText::new(&bytes);
     match decoded.damage {
         Some(damage) if decoded.is_binary() => {
-            return Err(CommandError::usage(format!("{}: this is no text: it has {damage}", file.display())));
+            return Err(CommandError::usage(format!(
+                "{}: this is not text: it has {damage}",
+                file.display()
+            )));
         }
         // The count is of use in spite of a few bad bytes, as long as the person knows of them.
         Some(damage) => out::told(&format!("{}: {damage}; counted as U+FFFD\n", file.display())),

@@ -106,10 +106,11 @@ pub(crate) async fn migrate(args: MigrateArgs, place: &CliEnvironment) -> Outcom
         }
     };
     let folder = place.shown(&place.data_dir);
-    if to.is_some() && !SqliteStore::is_at(&place.data_dir) {
-        return Err(CommandError::usage(format!(
-            "there is no database in {folder}: name the data folder with --data-dir"
-        )));
+    if to.is_some() {
+        data::check_readable(&place.data_dir)?;
+        if !SqliteStore::is_at(&place.data_dir) {
+            return Err(no_database(&folder));
+        }
     }
     if to.is_some() && SqliteStore::is_in_use(&place.data_dir) {
         return Err(CommandError::new(format!(
@@ -267,7 +268,13 @@ async fn depot(
 async fn folder(place: &CliEnvironment, folder: &Path, used: EndpointAccess) -> Outcome<TransferEndpoint> {
     let max_bytes = agent_file::load(place)?.config.blobs.max_bytes;
     let store = match used {
-        EndpointAccess::Read => SqliteStore::open_to_read(folder).await?,
+        EndpointAccess::Read => {
+            data::check_readable(folder)?;
+            SqliteStore::open_to_read(folder).await.map_err(|error| match error {
+                StoreError::NotFound(_) => no_database(&place.shown(folder)),
+                other => CommandError::from(other),
+            })?
+        }
         EndpointAccess::Write => {
             data::make_private(folder)?;
             SqliteStore::open(folder).await?
@@ -283,6 +290,10 @@ async fn folder(place: &CliEnvironment, folder: &Path, used: EndpointAccess) -> 
     };
     let name = place.shown(folder);
     Ok(TransferEndpoint { name, sessions: Arc::clone(&store) as _, store, blobs, nodes: None })
+}
+
+fn no_database(folder: &str) -> CommandError {
+    CommandError::usage(format!("there is no database in {folder}: name the data folder with --data-dir"))
 }
 
 /// Returns whether other processes have the database open.

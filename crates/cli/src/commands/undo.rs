@@ -17,7 +17,8 @@ use super::AgentRequirement;
 pub(crate) async fn run(args: UndoArgs, place: &CliEnvironment) -> Outcome {
     let runtime = super::open(place, AgentRequirement::View).await?;
     let session = super::find(place, &runtime, &args.session).await?;
-    let done = undo(&session, args.edit).await;
+    let listing = place.command(&format!("compactions {}", args.session));
+    let done = undo(&session, args.edit, &listing).await;
     runtime.close().await;
     out::line(&done?.words())?;
     Ok(DONE)
@@ -42,8 +43,8 @@ impl EditUndoReport {
     }
 }
 
-/// Undoes an edit of the view, the newest active one if none is named.
-pub(super) async fn undo(session: &Session, edit: Option<String>) -> Outcome<EditUndoReport> {
+/// Undoes an edit of the view, the newest active one if none is named. `listing` is the command that lists the edits.
+pub(super) async fn undo(session: &Session, edit: Option<String>, listing: &str) -> Outcome<EditUndoReport> {
     let edit = match edit {
         Some(edit) => EditId::new(edit),
         None => newest(session).await?.ok_or_else(|| {
@@ -56,7 +57,7 @@ pub(super) async fn undo(session: &Session, edit: Option<String>) -> Outcome<Edi
         let named = edit.clone();
         // The edits in the way are looked up only after a refusal, because each costs a copy of the history.
         let first = session.inspect_run(move |run| built_on(run.history(), &named)).await.unwrap_or_default();
-        return Err(refused(&edit, error, &first));
+        return Err(refused(&edit, error, &first, listing));
     }
     let after = session.inspect_run(|run| run.meter().total).await?;
     tracing::debug!(session = %session.id(), %edit, before, after, "an edit is undone");
@@ -85,8 +86,11 @@ async fn newest(session: &Session) -> Outcome<Option<EditId>> {
         .await?)
 }
 
-fn refused(edit: &EditId, error: SessionError, first: &[EditId]) -> CommandError {
+fn refused(edit: &EditId, error: SessionError, first: &[EditId], listing: &str) -> CommandError {
     match error {
+        SessionError::NotFound(_) => {
+            CommandError::new(format!("this session has no compaction {edit}; `{listing}` lists them"))
+        }
         SessionError::Conflict(_) if !first.is_empty() => {
             let first: Vec<&str> = first.iter().map(EditId::as_str).collect();
             CommandError::new(format!(

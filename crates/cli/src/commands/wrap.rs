@@ -14,6 +14,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use longhaul::config::GatewayAuth;
+use longhaul::io_error::{io_error_text, program_error_text};
 use reqwest::{Client, StatusCode};
 use serde_json::Value;
 
@@ -78,8 +79,9 @@ impl GatewayAccess {
         let read = fs::read_to_string(path);
         read.map(|token| token.trim().to_owned()).map_err(|error| {
             CommandError::new(format!(
-                "the token in {} cannot be read: {error}; `longhaul serve` makes it",
-                path.display()
+                "the token in {} cannot be read: {}; `longhaul serve` makes it",
+                path.display(),
+                io_error_text(&error)
             ))
         })
     }
@@ -87,6 +89,9 @@ impl GatewayAccess {
 
 pub(crate) async fn run(args: &WrapArgs, place: &CliEnvironment) -> Outcome {
     let client = clients::named(&args.client)?;
+    if args.yes && !args.write {
+        return Err(CommandError::usage("--yes confirms --write: add --write, or leave --yes out"));
+    }
     let files = ClientFileChanges::of(place, client.name);
     if args.undo {
         // The undo needs neither a gateway nor a model, so it comes before both are looked for.
@@ -110,6 +115,7 @@ pub(crate) async fn run(args: &WrapArgs, place: &CliEnvironment) -> Outcome {
         return write(place, &setup, &door, &files, args.yes);
     }
     out::line(&shown(&client, &setup, &door, place))?;
+    out::message(&next_step(&client, &setup, place));
     if running.is_none() && args.at.is_none() {
         out::message(&format!("nothing serves at {} yet: `longhaul serve`\n", door.root));
     }
@@ -246,6 +252,28 @@ fn shown(
     door.without_key(text.trim_end())
 }
 
+/// Returns what a person does with the printed settings.
+fn next_step(client: &WrapClient, setup: &WrapClientSetup, place: &CliEnvironment) -> String {
+    let files: Vec<String> = setup.files.iter().map(|file| place.shown(&file.path)).collect();
+    match (files.is_empty(), client.program) {
+        (false, program) => format!(
+            "Put the settings into {}, or run again with --write. Then start {}.\n",
+            files.join(" and "),
+            program.unwrap_or("the program")
+        ),
+        (true, Some(program)) if setup.not_by_run.is_some() => {
+            format!("Type this once in a shell. Then start {program}.\n")
+        }
+        (true, Some(program)) => {
+            format!("Type this in a shell, or run again with --run: that starts {program}.\n")
+        }
+        (true, None) => {
+            "Type this in the shell that starts your program, or run again with `--run -- PROGRAM`.\n"
+                .to_owned()
+        }
+    }
+}
+
 fn write(
     place: &CliEnvironment,
     setup: &WrapClientSetup,
@@ -346,7 +374,7 @@ fn start(
     }
     // `exec` replaces this process, so the client gets the terminal and its signals directly.
     let error = command.args(&setup.arguments).args(&setup.arguments_by_run).args(rest).exec();
-    CommandError::new(format!("{program} cannot be started: {error}"))
+    CommandError::new(format!("{program} cannot be started: {}", program_error_text(&error)))
 }
 
 /// Returns a word as a shell reads it.

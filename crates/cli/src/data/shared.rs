@@ -51,12 +51,12 @@ pub(crate) async fn open_whole(
     max_blob_bytes: u64,
 ) -> Outcome<(DataStores, Arc<dyn SessionTransfer>)> {
     use longhaul_store::PrefixCacheLimits;
-    use longhaul_store_postgres::{PostgresMemo, PostgresOptions, PostgresStore};
+    use longhaul_store_postgres::{PostgresOptions, PostgresPrefixCache, PostgresStore};
 
     let is_postgres = ["postgres://", "postgresql://"].iter().any(|scheme| shared.db.starts_with(scheme));
     if !is_postgres {
         return Err(CommandError::usage(format!(
-            "{} is no address of a PostgreSQL: postgres://USER@HOST/DATABASE",
+            "{} is not the address of a PostgreSQL: postgres://USER@HOST/DATABASE",
             shared.db
         )));
     }
@@ -75,7 +75,7 @@ pub(crate) async fn open_whole(
     // The address of the database may hold a password, so it is not logged.
     tracing::debug!(address = shared.address.as_deref(), "the shared database is open");
     let store = Arc::new(store);
-    let memo = Arc::new(PostgresMemo::new(Arc::clone(&store), PrefixCacheLimits::default()));
+    let memo = Arc::new(PostgresPrefixCache::new(Arc::clone(&store), PrefixCacheLimits::default()));
     let data = DataStores {
         nodes: Some(Arc::clone(&store) as _),
         upkeep: Some(Arc::clone(&store) as _),

@@ -79,7 +79,7 @@ pub(crate) fn model(folder: &Path) -> ScriptedProvider {
 
 fn answer(request: &ModelRequest, files: &[String], turns: &DemoTurnSteps) -> ScriptedAnswer {
     if is_summary_request(request) {
-        // Nobody watches a summary while it is written, so it needs no pauses.
+        // A summary is not shown while it is written, so it needs no pauses.
         return ScriptedAnswer::text(summary(request)).pace(Duration::from_micros(1));
     }
     let Some(last) = request.messages.last() else { return ScriptedAnswer::text("…") };

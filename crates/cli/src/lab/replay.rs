@@ -170,7 +170,7 @@ impl<'a> PolicyReplay<'a> {
 
     fn side_calls(&mut self, calls: &[SideCall], cache_is_warm: bool) {
         for call in calls {
-            // A call that nobody waits for was made during the work, right after the last answer.
+            // A call that the agent does not wait for was made during the work, right after the last answer.
             let warm = if call.waits { cache_is_warm } else { self.cache.is_warm(None) };
             let cached = if warm { self.cache.readable_tokens(call.cached_tokens) } else { 0 };
             // What the cache does not hold any more is read again at the full price.

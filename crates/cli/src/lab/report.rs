@@ -184,7 +184,7 @@ pub(crate) fn score_page(board: &crate::lab::score::board::ScoreReport) -> Strin
 fn complete(header: &mut ReportHeader, outcomes: &[ReplayOutcome]) {
     for outcome in outcomes {
         if header.policies.iter().all(|it| it.name != outcome.policy) {
-            // A policy that nobody described is shown like a rival rather than left out.
+            // A policy without a description is shown like a rival rather than left out.
             let name = outcome.policy.clone();
             header.policies.push(PolicyFacts { name, role: PolicyRole::Peer, sources: Vec::new() });
         }

@@ -1,8 +1,14 @@
-//! The target of log lines: standard error, or above the input line while somebody types.
+//! The target of log lines: standard error, or above the input line while a person types.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
+
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
 
 /// The escapes that colour a line.
 const COLOURS: [&str; 9] = [
@@ -37,6 +43,27 @@ pub(crate) fn silence_log() {
 /// Returns whether the log is silenced.
 pub(crate) fn is_log_silent() -> bool {
     SINK.lock().unwrap_or_else(PoisonError::into_inner).quiet
+}
+
+/// The format of warnings among the notices of a command: the notices' mark in place of the level.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoticeFormat;
+
+impl<S, N> FormatEvent<S, N> for NoticeFormat
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        write!(writer, "! ")?;
+        context.field_format().format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
 }
 
 /// The writer of log lines.

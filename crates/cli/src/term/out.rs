@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use longhaul::io_error::io_error_text;
+
 use super::wrap::{fitting, wrapped};
 
 /// The widest line that is comfortable to read, in columns.
@@ -27,10 +29,7 @@ const USUAL: usize = 80;
 /// # Errors
 /// The errors of the stream, above all that the reader has left.
 pub(crate) fn data(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    // Standard output is written line by line, and a text without a line end would stay behind.
-    out.flush()
+    written(&[text.as_bytes()])
 }
 
 /// Writes a line of data.
@@ -38,11 +37,23 @@ pub(crate) fn data(text: &str) -> io::Result<()> {
 /// # Errors
 /// The errors of [`data`].
 pub(crate) fn line(text: &str) -> io::Result<()> {
+    written(&[text.as_bytes(), b"\n"])
+}
+
+/// Writes bytes to standard output; the error names the stream.
+fn written(parts: &[&[u8]]) -> io::Result<()> {
+    // The lock is held for all parts, so that lines of two threads do not mix.
     let mut out = io::stdout().lock();
-    // The lock is held for the whole line, so that lines of two threads do not mix.
-    out.write_all(text.as_bytes())?;
-    out.write_all(b"\n")?;
-    out.flush()
+    let all = parts.iter().try_for_each(|part| out.write_all(part));
+    // Standard output is written line by line, and a text without a line end would stay behind.
+    all.and_then(|()| out.flush()).map_err(|error| match error.kind() {
+        // A reader such as `head` has enough. Callers know this case by its kind.
+        io::ErrorKind::BrokenPipe => error,
+        kind => {
+            let why = io_error_text(&error);
+            io::Error::new(kind, format!("standard output cannot be written: {why}"))
+        }
+    })
 }
 
 /// Writes a message. A missing reader is no error.

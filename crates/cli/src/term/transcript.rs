@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use longhaul::compaction::only_leaves_out;
+use longhaul_core::attempt::RetryPolicy;
 use longhaul_core::ids::Millis;
 
-use super::human::{count, short, wait};
+use super::human::{count, limit, short, wait};
 use super::markdown::{MarkdownFormatter, MarkdownSpan};
 use super::style::TextPainter;
 use super::text::{visible, width};
@@ -20,6 +21,19 @@ const INDENT: usize = 7;
 
 /// The maximum number of a person's lines that are shown. Pasted files are longer.
 const SAID_LINES: usize = 12;
+
+/// The key that stops a wait in the full-screen chat.
+pub(crate) const ESCAPE: &str = "Esc";
+
+/// The key that stops a wait in all other places.
+pub(crate) const CONTROL_C: &str = "Ctrl-C";
+
+/// The facts for a person who waits until a call is repeated.
+#[derive(Clone, Copy, Debug)]
+struct RetryGuide {
+    policy: RetryPolicy,
+    stop_key: &'static str,
+}
 
 /// The target of the output. A reader's possible next steps depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +70,8 @@ pub(crate) struct TranscriptRenderer {
     dequeued: bool,
     begun: bool,
     retried: String,
+    /// The end of a wait, where it is known.
+    retry: Option<RetryGuide>,
     /// Rows that wait until the line of a streaming answer is full.
     held: String,
     /// `true` if more of an answer has arrived since the last beat.
@@ -82,6 +98,7 @@ impl TranscriptRenderer {
             dequeued: false,
             begun: false,
             retried: String::new(),
+            retry: None,
             held: String::new(),
             moved: false,
             pieces: None,
@@ -93,6 +110,12 @@ impl TranscriptRenderer {
     /// Sets the columns at which the runtime's own rows are broken, apart from the columns of text.
     pub(crate) fn rows_of(mut self, columns: usize) -> Self {
         self.row_columns = Some(columns);
+        self
+    }
+
+    /// Makes the row of a repeated call say how long the call is repeated, and which key stops it.
+    pub(crate) fn with_retry(mut self, policy: RetryPolicy, stop_key: &'static str) -> Self {
+        self.retry = Some(RetryGuide { policy, stop_key });
         self
     }
 
@@ -193,13 +216,14 @@ impl TranscriptRenderer {
             UiEvent::Switched { model } => {
                 self.rule(&format!("the model is {} from here on", visible(model)))
             }
-            UiEvent::Retrying { message, attempt, after_ms } => {
-                self.retrying(message, *attempt, &wait(*after_ms, now))
+            UiEvent::Retrying { message, attempt, after_ms, is_broken_answer } => {
+                let left = self.retry_end(*is_broken_answer);
+                self.retrying(message, *attempt, &format!("{}{left}", wait(*after_ms, now)));
             }
             UiEvent::RunEnded(ended) => self.run_ended(ended),
             UiEvent::Parked { reason } => self.warning(&format!("waits for you: {reason}")),
             UiEvent::Broken { message } => {
-                self.failure(&format!("storage: {message}; what was acknowledged is kept"));
+                self.failure(&format!("{message}; what was acknowledged is kept (storage)"));
             }
             UiEvent::Queued { .. }
             | UiEvent::RunStarted
@@ -364,17 +388,41 @@ impl TranscriptRenderer {
         }
     }
 
+    /// Returns the end of a wait, and the key that ends it before, as the rest of a row.
+    fn retry_end(&self, is_broken_answer: bool) -> String {
+        let Some(RetryGuide { policy, stop_key }) = self.retry else { return String::new() };
+        let patience = policy.patience_ms.map(|ms| limit(Duration::from_millis(ms)));
+        match (self.setting, patience) {
+            _ if is_broken_answer => {
+                format!(
+                    " · gives up after {} · {stop_key} stops",
+                    count(policy.stream_attempts.into(), "broken answer")
+                )
+            }
+            (TranscriptTarget::Chat, Some(patience)) => {
+                format!(" · gives up after {patience} · {stop_key} stops")
+            }
+            (TranscriptTarget::Chat, None) => format!(" · {stop_key} stops"),
+            (TranscriptTarget::Shell, Some(patience)) => {
+                format!(", for up to {patience} (`retry.patience`); {stop_key} ends")
+            }
+            (TranscriptTarget::Shell, None) => {
+                format!(", without an end (`retry.patience`); {stop_key} ends")
+            }
+        }
+    }
+
     /// Prints the reason that a call is repeated. An outage may last for hours: an equal reason is printed
-    /// again only with every tenth attempt.
+    /// again when the number of attempts has doubled.
     fn retrying(&mut self, message: &str, attempt: u64, wait: &str) {
         let is_known = std::mem::replace(&mut self.retried, message.to_owned()) == message;
         let message = super::text::one_line(message);
-        match (is_known, attempt % 10) {
+        match (is_known, attempt.is_power_of_two()) {
             (false, _) => self.warning(&format!("{message} · trying again in {wait}")),
-            (true, 0) => {
+            (true, true) => {
                 self.warning(&format!("{message} · {attempt} attempts so far · trying again in {wait}"));
             }
-            (true, _) => {}
+            (true, false) => {}
         }
     }
 
@@ -456,7 +504,7 @@ fn failed(code: &str, message: &str) -> String {
     match code {
         "interrupted" => "Longhaul was stopped while it worked, and the answer was interrupted".to_owned(),
         "truncated-stream" => format!("{message}; that server's log says why"),
-        _ => format!("{code}: {message}"),
+        _ => format!("{message} ({code})"),
     }
 }
 

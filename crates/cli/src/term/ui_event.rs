@@ -60,8 +60,8 @@ pub(crate) enum UiEvent {
     Omitted { id: String, reason: String },
     /// A compaction, a prune or an omission was undone.
     Restored { id: String },
-    /// The call will be repeated.
-    Retrying { message: String, attempt: u64, after_ms: u64 },
+    /// The call will be repeated. A broken answer is repeated a few times, an outage until `retry.patience` ends.
+    Retrying { message: String, attempt: u64, after_ms: u64, is_broken_answer: bool },
     /// The session talks to another model.
     Switched { model: String },
     /// The meter has moved.
@@ -223,7 +223,8 @@ pub(crate) fn event_from_announcement(announcement: &ApiEvent) -> Option<UiEvent
         {
             UiEvent::Broken { message: error.message }
         }
-        SessionEvent::Waiting { attempt, next_attempt_at, error, .. } => UiEvent::Retrying {
+        SessionEvent::Waiting { reason, attempt, next_attempt_at, error } => UiEvent::Retrying {
+            is_broken_answer: reason == "broken-answer",
             message: error.message,
             attempt: u64::from(attempt),
             // The announcement has a time of day, and a row shows how long it is until then.

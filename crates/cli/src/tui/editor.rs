@@ -139,6 +139,7 @@ impl InputEditor {
     }
 
     fn fold(&self, c: char) -> Option<&String> {
+        // A folded paste stands in the text as one private character, so that the cursor passes it in one step.
         self.folds.get(usize::try_from(u32::from(c).checked_sub(FIRST_FOLD)?).ok()?)
     }
 

@@ -103,6 +103,7 @@ impl<W: TerminalWrite> InlineBackend<W> {
             self.at.y = above + self.at.x / columns;
         }
         self.size.width = columns;
+        // The terminal may have moved everything, so the next frame redraws all rows.
         self.is_lost = true;
     }
 

@@ -80,7 +80,7 @@ pub(crate) fn is_paste(batch: &[Event]) -> bool {
 }
 
 /// Returns the actions of key events that arrived together. Letters with a line end between them are a paste
-/// that the terminal did not mark: nobody types so fast, and its line ends send nothing.
+/// that the terminal did not mark: no person types so fast, and its line ends send nothing.
 pub(crate) fn actions(batch: &[Event]) -> Vec<KeyAction> {
     let mut done = Vec::new();
     for run in batch.chunk_by(|a, b| letter(a).is_some() == letter(b).is_some()) {

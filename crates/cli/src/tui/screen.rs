@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crossterm::event::{Event, poll, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+use longhaul::io_error::io_error_text;
 use ratatui::Terminal;
 use rustix::process::{Signal, kill_current_process_group};
 use rustix::termios::{tcgetattr, tcgetwinsize};
@@ -215,6 +216,7 @@ fn give_back_on_panic() {
             let words = LAST_WORDS.try_lock().ok().and_then(|words| words.clone());
             match words.filter(|_| !is_ours) {
                 Some(words) => {
+                    // A panic of a task is shown as a line, because the hook's own output would break the rows.
                     let _ = words.send(ScreenInput::Logged(panic.to_string()));
                 }
                 None => {
@@ -261,6 +263,7 @@ struct ScreenLogWriter(UnboundedSender<ScreenInput>);
 
 impl Write for ScreenLogWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        // At the end the screen is gone before the last lines are logged. They are dropped.
         let _ = self.0.send(ScreenInput::Logged(String::from_utf8_lossy(line).into_owned()));
         Ok(line.len())
     }
@@ -271,7 +274,7 @@ impl Write for ScreenLogWriter {
 }
 
 fn unusable(error: io::Error) -> CommandError {
-    CommandError::new(format!("the terminal cannot be used for typing: {error}"))
+    CommandError::new(format!("the terminal cannot be used for typing: {}", io_error_text(&error)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The state of the interface: the transcript, the activity, the typed text. Keys and events enter; rows and
 //! commands leave. The state knows no session, no clock and no terminal.
 
+use longhaul_core::attempt::RetryPolicy;
 use longhaul_core::ids::Millis;
 
 use crate::commands::chat::paste::goes_on;
@@ -9,7 +10,7 @@ use crate::commands::chat::texts;
 use crate::term::meter::ContextMeterBar;
 use crate::term::style::TextPainter;
 use crate::term::text::{visible, width};
-use crate::term::transcript::{TranscriptRenderer, TranscriptTarget};
+use crate::term::transcript::{ESCAPE, TranscriptRenderer, TranscriptTarget};
 use crate::term::ui_event::UiEvent;
 use crate::term::wrap::broken;
 
@@ -124,6 +125,12 @@ impl UiState {
         state
     }
 
+    /// Makes the rows of repeated calls say how long a call is repeated.
+    pub(crate) fn with_retry(mut self, policy: RetryPolicy) -> Self {
+        self.transcript = self.transcript.with_retry(policy, ESCAPE);
+        self
+    }
+
     /// Sets the size of the terminal.
     pub(crate) fn resize(&mut self, columns: usize, rows: usize) {
         self.size = (columns, rows);
@@ -188,7 +195,7 @@ impl UiState {
         }
     }
 
-    /// Sets the waiting messages. A message that was taken while somebody changed it becomes a new one.
+    /// Sets the waiting messages. A message that was taken during a change becomes a new one.
     pub(crate) fn set_queue(&mut self, queue: Vec<QueuedMessageRow>, now: Millis) {
         self.queue = queue;
         if self.changing.as_ref().is_some_and(|id| self.queue.iter().all(|waiting| waiting.id != *id)) {

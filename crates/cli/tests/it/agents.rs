@@ -1,33 +1,28 @@
 //! `agents:` in the agent file and the settings above it, in the server.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, ChildStderr};
 
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, signal};
+use crate::bench::Bench;
 use crate::fake::{Fake, Say};
 
-/// A server in front of an agent file.
-struct Server {
+/// The server of an agent file.
+struct AgentFileServer {
     child: Child,
     address: String,
+    log: BufReader<ChildStderr>,
     token: String,
 }
 
-impl Server {
+impl AgentFileServer {
     fn start(bench: &Bench, file: &Path) -> Self {
         let args = ["--config", file.to_str().unwrap(), "serve", "--addr", "127.0.0.1:0"];
-        let mut child = bench.command(args).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let Some(address) = line.trim().strip_prefix("http://").map(str::to_owned) else {
-            panic!("{:?}", crate::bench::given(child.wait_with_output().unwrap()));
-        };
-        let token = std::fs::read_to_string(bench.data().join("token")).unwrap().trim().to_owned();
-        Self { child, address, token }
+        let (child, address, log) = crate::serve::start(bench.command(args));
+        Self { child, address, log, token: crate::serve::token(bench) }
     }
 
     fn ask(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
@@ -45,10 +40,9 @@ impl Server {
 
     /// Ends it, and gives what it has said.
     fn end(mut self) -> String {
-        signal(&self.child, "TERM");
-        assert!(self.child.wait().unwrap().success());
+        crate::serve::end(&mut self.child);
         let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        self.log.read_to_string(&mut said).unwrap();
         said
     }
 }
@@ -78,7 +72,7 @@ agents:
             big.url()
         ),
     );
-    let server = Server::start(&bench, &file);
+    let server = AgentFileServer::start(&bench, &file);
     let (_, listed) = server.ask("GET", "/api/agents", Value::Null);
     let agents: Vec<_> = listed["agents"]
         .as_array()
@@ -106,7 +100,7 @@ agents:
     assert_eq!(big.asked()[0]["model"], "talker-1");
     server.end();
 
-    let server = Server::start(&bench, &file);
+    let server = AgentFileServer::start(&bench, &file);
     server.ask("POST", "/api/message", json!({ "sessionId": session, "content": "Still?" }));
     server.answer_to(&session);
     assert_eq!(big.asked()[1]["model"], "talker-1", "also after a restart");
@@ -159,7 +153,7 @@ fn settings_stand_above_the_file_and_outlive_the_server() {
     let big = Fake::start([]);
     let file = bench.write("longhaul.yml", &format!(
         "model: {{ name: fake-1, base_url: '{}' }}\ncontext: {{ compression: {{ strategy: truncation }} }}\n", big.url()));
-    let server = Server::start(&bench, &file);
+    let server = AgentFileServer::start(&bench, &file);
     let (_, before) = server.ask("GET", "/api/settings", Value::Null);
     assert_eq!(
         (&before["strategy"], &before["sources"]["strategy"]),
@@ -179,7 +173,7 @@ fn settings_stand_above_the_file_and_outlive_the_server() {
     let said = server.end();
     assert!(!said.contains("settings"), "there were none when it began: {said}");
 
-    let server = Server::start(&bench, &file);
+    let server = AgentFileServer::start(&bench, &file);
     let (_, after) = server.ask("GET", "/api/settings", Value::Null);
     assert_eq!(
         (&after["strategy"], &after["sources"]["strategy"]),
@@ -191,9 +185,9 @@ fn settings_stand_above_the_file_and_outlive_the_server() {
     assert!(line.contains("above the agent file: strategy, trigger, pruningAgent"), "{line}");
 
     std::fs::write(&kept, "{\"strategy\": 7}").unwrap();
-    let server = Server::start(&bench, &file);
+    let server = AgentFileServer::start(&bench, &file);
     assert_eq!(server.ask("GET", "/api/settings", Value::Null).1, before);
     let said = server.end();
-    assert!(said.contains("settings.json is damaged, and not used: `strategy` is one of"), "{said}");
+    assert!(said.contains("settings.json is damaged, and not used: `strategy` must be one of"), "{said}");
     assert_eq!(std::fs::read_to_string(&kept).unwrap(), "{\"strategy\": 7}", "it is not deleted");
 }

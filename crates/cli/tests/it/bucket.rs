@@ -28,14 +28,14 @@ const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /// An S3 server of the test's own, which ends with it.
-struct Server {
+struct MotoServer {
     child: Child,
     endpoint: String,
     key: String,
     secret: String,
 }
 
-impl Server {
+impl MotoServer {
     /// `None`, and a word about it, where it is not installed.
     fn start(test: &str) -> Option<Self> {
         Self::start_with(test, &[], None)
@@ -85,7 +85,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for MotoServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -109,7 +109,7 @@ fn python() -> PathBuf {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bucket_keeps_blobs_as_a_folder_does() {
-    let Some(server) = Server::start("a_bucket_keeps_blobs_as_a_folder_does") else { return };
+    let Some(server) = MotoServer::start("a_bucket_keeps_blobs_as_a_folder_does") else { return };
     for prefix in ["", "some/prefix"] {
         let objects = PrefixStore::new(server.objects(), prefix);
         conformance::all(&BlobStore::new(Arc::new(objects), conformance::LIMIT)).await;
@@ -120,7 +120,7 @@ async fn a_bucket_keeps_blobs_as_a_folder_does() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_one_node_puts_into_a_bucket_the_others_read_and_without_it_nothing_is_accepted() {
-    let Some(server) = Server::start("what_one_node_puts_into_a_bucket") else { return };
+    let Some(server) = MotoServer::start("what_one_node_puts_into_a_bucket") else { return };
     let Some(schema) = Schema::new("bucket").await else { return };
     let start = || {
         Node::start(&schema, |command| {
@@ -170,7 +170,7 @@ async fn what_one_node_puts_into_a_bucket_the_others_read_and_without_it_nothing
 }
 
 /// The bucket goes away: what would need it is refused, everything else goes on.
-async fn without_its_bucket(node: &Node, server: Server, session: &str) {
+async fn without_its_bucket(node: &Node, server: MotoServer, session: &str) {
     drop(server);
     let before = node.get(&format!("/api/sessions/{session}")).await.1["lastSeq"].clone();
     let other_pixel = format!("{}A{}", &PIXEL[..60], &PIXEL[61..]);
@@ -185,7 +185,9 @@ async fn without_its_bucket(node: &Node, server: Server, session: &str) {
 
 #[tokio::test]
 async fn sessions_move_into_a_database_with_a_bucket_and_back() {
-    let Some(server) = Server::start("sessions_move_into_a_database_with_a_bucket_and_back") else { return };
+    let Some(server) = MotoServer::start("sessions_move_into_a_database_with_a_bucket_and_back") else {
+        return;
+    };
     let Some(schema) = Schema::new("bucket_migrate").await else { return };
     let bench = with_sessions();
     let before = exported(&bench);
@@ -252,10 +254,10 @@ async fn a_bucket_that_cannot_be_used_is_said_to_be_so_at_the_start() {
         assert!(said.contains("the bucket is in another region: name it with AWS_REGION"), "{said}");
     }
     let test = "a_bucket_that_cannot_be_used_is_said_to_be_so_at_the_start";
-    let Some(open) = Server::start(test) else { return };
+    let Some(open) = MotoServer::start(test) else { return };
     let said = refused(&schema, |command| open.tell(command), "s3://another/x").await;
     assert!(said.contains("there is no such bucket"), "{said}");
-    let Some(closed) = Server::start_with(test, &["closed"], Some("3")) else { return };
+    let Some(closed) = MotoServer::start_with(test, &["closed"], Some("3")) else { return };
     let said = refused(&schema, |command| closed.tell(command), "s3://box/x").await;
     assert!(said.contains("the key may not list what is there"), "{said}");
     let said = refused(
@@ -270,7 +272,7 @@ async fn a_bucket_that_cannot_be_used_is_said_to_be_so_at_the_start() {
 #[tokio::test]
 async fn a_blob_that_a_bucket_does_not_take_is_not_said_to_be_kept() {
     let test = "a_blob_that_a_bucket_does_not_take_is_not_said_to_be_kept";
-    let Some(closed) = Server::start_with(test, &["closed"], Some("3")) else { return };
+    let Some(closed) = MotoServer::start_with(test, &["closed"], Some("3")) else { return };
     let blobs = BlobStore::new(Arc::new(closed.objects()), 1 << 20);
     for refused in [blobs.put("x").await.map(|_| ()), blobs.check().await] {
         assert!(matches!(refused, Err(BlobError::Storage(_))), "{refused:?}");

@@ -136,7 +136,7 @@ async fn where_nodes_keep_things_is_looked_at_first() {
     };
     for (more, said) in [
         (with(&["--db", "postgres://postgres@127.0.0.1:5432"]), "names none: postgres://USER@HOST/DATABASE"),
-        (with(&["--db", "mysql://there"]), "is no address of a PostgreSQL"),
+        (with(&["--db", "mysql://there"]), "is not the address of a PostgreSQL"),
         (
             [with(&["--db"]), vec![url.clone()], vec!["--blobs".into(), "gs://x/y".into()]].concat(),
             "in s3://BUCKET/PREFIX or in a folder",

@@ -122,7 +122,7 @@ fn at_a_terminal_a_no_is_told_with_its_reason_and_the_queue_can_be_changed() {
     terminal.type_line("make it");
     terminal.until_it_shows("bash? y/n/a");
     terminal.type_line("perhaps");
-    terminal.until_it_shows("n or a, then Enter");
+    terminal.until_it_shows("a or all, then Enter");
     terminal.type_line("n use the other folder");
     until("the model is asked again", || fake.asked().len() == 2);
     assert!(fake.asked()[1].to_string().contains("use the other folder"), "{}", fake.asked()[1]);

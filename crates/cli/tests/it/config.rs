@@ -260,8 +260,9 @@ fn the_file_of_a_prompt_that_is_not_there_is_named() {
     {
         bench.write("longhaul.yml", text);
         let given = bench.run(&["run", "hello"]).exits(2);
-        let named =
-            format!("longhaul.yml:{line}: nope.md, the file of `systemPrompt`, cannot be read: No such file");
+        let named = format!(
+            "longhaul.yml:{line}: nope.md, the file of `systemPrompt`, cannot be read: there is no such file"
+        );
         assert!(given.err.contains(&named), "{}", given.err);
     }
 }
@@ -308,12 +309,26 @@ fn prompts_and_agent_files_may_be_utf_16_and_a_bad_byte_is_named_with_its_place(
     let given = bench.run(&["--config", "longhaul.yml", "run", "hello"]).exits(0);
     let system = fake.asked()[0]["messages"][0]["content"].as_str().unwrap().to_owned();
     assert!(system.starts_with("Rhyme!") && system.contains("Be fran\u{fffd}ais."), "{system}");
-    assert!(given.err.contains("AGENTS.md has 1 byte that is no UTF-8, at offset 7"), "{}", given.err);
+    assert!(given.err.contains("AGENTS.md has 1 byte that is not UTF-8, at offset 7"), "{}", given.err);
     std::fs::write(bench.work().join("prompt.md"), b"Rhyme\nin fran\xe7ais!").unwrap();
     let bad = bench.run(&["--config", "longhaul.yml", "run", "hello"]).exits(2);
     assert!(
-        bad.err.contains("it has 1 byte that is no UTF-8, at offset 13 (line 2, column 8)"),
+        bad.err.contains("it has 1 byte that is not UTF-8, at offset 13 (line 2, column 8)"),
         "{}",
         bad.err
     );
+}
+
+#[test]
+fn what_stands_in_the_place_of_the_agent_file_is_named() {
+    let bench = Bench::new();
+    let path = bench.work().join("longhaul.yml");
+    std::fs::create_dir(&path).unwrap();
+    let refused = bench.run(&["run", "hello"]).exits(2);
+    assert!(refused.err.contains("longhaul.yml is a folder"), "{}", refused.err);
+    std::fs::remove_dir(&path).unwrap();
+    // The first two bytes make it UTF-16, and the rest two foreign letters.
+    std::fs::write(&path, b"\xff\xfe\xfa: 3").unwrap();
+    let refused = bench.run(&["run", "hello"]).exits(2);
+    assert!(refused.err.contains("the file say that it is UTF-16"), "{}", refused.err);
 }

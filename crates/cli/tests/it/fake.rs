@@ -1,18 +1,11 @@
 //! A model server that says what a test tells it to.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::Json;
-use axum::body::{Body, Bytes};
-use axum::extract::State;
-use axum::http::{Response, StatusCode};
-use axum::routing::{get, post};
-use futures_util::{Stream, StreamExt as _, stream};
+use longhaul_testkit::{ReceivedRequest, ScriptedUpstream, UpstreamAnswer, chat};
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 /// One answer.
@@ -39,166 +32,116 @@ pub(crate) enum Say {
     Refuse(u16, &'static str),
 }
 
-/// An event of a stream.
-type Piece = Result<Bytes, Infallible>;
-
-struct Shared {
-    says: Mutex<VecDeque<Say>>,
-    asked: Mutex<Vec<Value>>,
-    authorisations: Mutex<Vec<String>>,
-    goes_on: watch::Sender<bool>,
-}
+/// The pause before each event of a slow answer.
+const PACE: Duration = Duration::from_millis(30);
 
 /// The server; it ends with this value.
 pub(crate) struct Fake {
-    address: String,
-    shared: Arc<Shared>,
-    _runtime: Runtime,
+    upstream: ScriptedUpstream,
+    says: Arc<Mutex<VecDeque<Say>>>,
+    goes_on: watch::Sender<bool>,
 }
 
 impl Fake {
     /// Answers with `says`, one after the other, and then with "That was all."
     pub(crate) fn start(says: impl IntoIterator<Item = Say>) -> Self {
-        let shared = Arc::new(Shared {
-            says: Mutex::new(says.into_iter().collect()),
-            asked: Mutex::default(),
-            authorisations: Mutex::default(),
-            goes_on: watch::Sender::new(false),
-        });
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let app = axum::Router::new()
-            .route(
-                "/v1/models",
-                get(async || {
-                    Json(json!({ "data": [
-                        { "id": "fake-1", "context_length": 16_000 },
-                        { "id": "talker-1", "context_length": 16_000, "supported_parameters": ["seed"] },
-                    ] }))
-                }),
-            )
-            .route("/v1/chat/completions", post(complete))
-            .with_state(Arc::clone(&shared));
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        runtime.spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { address, shared, _runtime: runtime }
+        let says = Arc::new(Mutex::new(says.into_iter().collect::<VecDeque<_>>()));
+        let (goes_on, told) = watch::channel(false);
+        let left = Arc::clone(&says);
+        let script = move |request: &ReceivedRequest| {
+            if !is_chat(request) {
+                return UpstreamAnswer::Json(404, Value::Null);
+            }
+            let say = left.lock().unwrap().pop_front().unwrap_or(Say::Text("That was all."));
+            answer(say, request.body.len() as u64 / 4, told.clone())
+        };
+        let upstream = ScriptedUpstream::start_detached(ScriptedUpstream::start_beside(page, script));
+        Self { upstream, says, goes_on }
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        self.upstream.url("/v1")
     }
 
     /// Answers with that, too, after all that it was told before.
     pub(crate) fn say(&self, more: Say) {
-        self.shared.says.lock().unwrap().push_back(more);
+        self.says.lock().unwrap().push_back(more);
     }
 
     /// Lets what is held come to its end.
     pub(crate) fn go_on(&self) {
-        self.shared.goes_on.send_replace(true);
+        self.goes_on.send_replace(true);
+    }
+
+    fn received(&self) -> impl Iterator<Item = ReceivedRequest> {
+        self.upstream.received().into_iter().filter(is_chat)
     }
 
     /// The requests so far.
     pub(crate) fn asked(&self) -> Vec<Value> {
-        self.shared.asked.lock().unwrap().clone()
+        self.received().map(|request| request.json()).collect()
     }
 
     /// What the requests carried as authorisation.
     pub(crate) fn authorisations(&self) -> Vec<String> {
-        self.shared.authorisations.lock().unwrap().clone()
+        let values = self.received().filter_map(|mut request| request.headers.remove("authorization"));
+        values.map(|value| value.to_str().unwrap().to_owned()).collect()
     }
 }
 
-async fn complete(
-    State(shared): State<Arc<Shared>>,
-    headers: axum::http::HeaderMap,
-    body: Bytes,
-) -> Response<Body> {
-    shared.asked.lock().unwrap().push(serde_json::from_slice(&body).unwrap_or_default());
-    let authorisation = headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
-    shared.authorisations.lock().unwrap().extend(authorisation);
-    let say = shared.says.lock().unwrap().pop_front().unwrap_or(Say::Text("That was all."));
-    let tokens = body.len() / 4;
-    match say {
-        Say::Text(text) => streamed(&words(text), Some(("stop", tokens))),
+fn is_chat(request: &ReceivedRequest) -> bool {
+    request.path == "/v1/chat/completions"
+}
+
+fn page(path: &str) -> Option<UpstreamAnswer> {
+    let models = json!([
+        { "id": "fake-1", "context_length": 16_000 },
+        { "id": "talker-1", "context_length": 16_000, "supported_parameters": ["seed"] },
+    ]);
+    Some(match path {
+        "/v1/models" => UpstreamAnswer::Json(200, json!({ "data": models })),
+        _ => UpstreamAnswer::Json(404, Value::Null),
+    })
+}
+
+fn answer(say: Say, tokens: u64, told: watch::Receiver<bool>) -> UpstreamAnswer {
+    let (deltas, reason) = match &say {
+        Say::Text(text) | Say::Slow(text) | Say::Held(text) | Say::Flowing(text) | Say::Stall(text) => {
+            (words(text), "stop")
+        }
         Say::Think(reasoning, text) => {
-            let mut deltas = vec![json!({ "reasoning_content": reasoning })];
-            deltas.extend(words(text));
-            streamed(&deltas, Some(("stop", tokens)))
+            ([vec![json!({ "reasoning_content": reasoning })], words(text)].concat(), "stop")
         }
-        Say::Slow(text) => answer(paced(stream::iter(pieces(&words(text), Some(("stop", tokens)))))),
-        Say::Held(text) => {
-            let mut first = words(text);
-            let last = pieces(&first.split_off(first.len() - 1), Some(("stop", tokens)));
-            let mut goes_on = shared.goes_on.subscribe();
-            let held = stream::once(async move { goes_on.wait_for(|goes_on| *goes_on).await.map(drop) });
-            let first = stream::iter(pieces(&first, None));
-            answer(paced(first).chain(held.flat_map(move |_| stream::iter(last.clone()))))
-        }
-        Say::Flowing(word) => {
-            let mut goes_on = shared.goes_on.subscribe();
-            let told = async move { goes_on.wait_for(|goes_on| *goes_on).await.map(drop) };
-            let again = stream::iter(pieces(&words(word), None)).cycle();
-            let end = stream::iter(pieces(&[], Some(("stop", tokens))));
-            answer(paced(again).take_until(told).chain(end))
-        }
-        Say::Cut(text) => streamed(&words(text), Some(("length", tokens))),
-        Say::Withheld(text) => streamed(&words(text), Some(("content_filter", tokens))),
-        Say::Stall(text) => streamed(&words(text), None),
         Say::Call(tool, arguments) => {
             let call = json!({ "index": 0, "id": format!("call_{tokens}"), "type": "function",
                 "function": { "name": tool, "arguments": arguments.to_string() } });
-            let deltas = [json!({ "content": "I look. " }), json!({ "tool_calls": [call] })];
-            streamed(&deltas, Some(("tool_calls", tokens)))
+            (vec![json!({ "content": "I look. " }), json!({ "tool_calls": [call] })], "tool_calls")
         }
+        Say::Cut(text) => (words(text), "length"),
+        Say::Withheld(text) => (words(text), "content_filter"),
         Say::Refuse(status, message) => {
-            let body = json!({ "error": { "message": message } }).to_string();
-            Response::builder().status(StatusCode::from_u16(status).unwrap()).body(body.into()).unwrap()
+            let error = json!({ "error": { "message": message } });
+            return UpstreamAnswer::Text(*status, "application/json", error.to_string());
         }
+    };
+    let mut events: Vec<String> = deltas.iter().map(|delta| chat::delta_event("x", delta)).collect();
+    let mut end = vec![
+        chat::finish_event("x", reason),
+        chat::usage_event("x", tokens, 10),
+        chat::DONE_EVENT.to_owned(),
+    ];
+    match say {
+        Say::Slow(_) => UpstreamAnswer::Events([events, end].concat(), PACE),
+        Say::Held(_) => {
+            end.splice(..0, events.pop());
+            UpstreamAnswer::Held(events, told, end)
+        }
+        Say::Flowing(_) => UpstreamAnswer::Repeats(events, PACE, told, end),
+        Say::Stall(_) => UpstreamAnswer::Stalls(events),
+        _ => UpstreamAnswer::Events([events, end].concat(), Duration::ZERO),
     }
 }
 
 fn words(text: &str) -> Vec<Value> {
     text.split_inclusive(' ').map(|word| json!({ "content": word })).collect()
-}
-
-/// Deltas, and the end if there is one.
-fn pieces(deltas: &[Value], end: Option<(&str, usize)>) -> Vec<Piece> {
-    let mut pieces: Vec<_> = deltas
-        .iter()
-        .map(|delta| chunk(json!([{ "index": 0, "delta": delta, "finish_reason": null }]), Value::Null))
-        .collect();
-    if let Some((finish, tokens)) = end {
-        pieces.push(chunk(json!([{ "index": 0, "delta": {}, "finish_reason": finish }]), Value::Null));
-        let usage = json!({ "prompt_tokens": tokens, "completion_tokens": 10, "total_tokens": tokens + 10 });
-        // OpenAI's servers send the usage in a chunk without choices, behind the last one.
-        pieces.push(chunk(json!([]), usage));
-        pieces.push(Ok(Bytes::from_static(b"data: [DONE]\n\n")));
-    }
-    pieces
-}
-
-/// A stream of deltas; without an end it stays open.
-fn streamed(deltas: &[Value], end: Option<(&str, usize)>) -> Response<Body> {
-    // `take(0)` ends at once; `take(1)` waits for an item that never comes.
-    let silence = stream::pending().take(usize::from(end.is_none()));
-    answer(stream::iter(pieces(deltas, end)).chain(silence))
-}
-
-fn paced(pieces: impl Stream<Item = Piece> + Send) -> impl Stream<Item = Piece> + Send {
-    pieces.then(async |piece| {
-        tokio::time::sleep(Duration::from_millis(30)).await;
-        piece
-    })
-}
-
-fn answer(pieces: impl Stream<Item = Piece> + Send + 'static) -> Response<Body> {
-    let body = Body::from_stream(pieces);
-    Response::builder().header("content-type", "text/event-stream").body(body).unwrap()
-}
-
-fn chunk(choices: Value, usage: Value) -> Piece {
-    let chunk = json!({ "id": "x", "object": "chat.completion.chunk", "model": "fake-1", "choices": choices, "usage": usage });
-    Ok(Bytes::from(format!("data: {chunk}\n\n")))
 }

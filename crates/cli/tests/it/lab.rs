@@ -67,7 +67,7 @@ fn the_report_is_one_object_or_one_page() {
     assert_eq!(std::fs::read_to_string(&page).unwrap(), first, "the same again, over the report before");
     let other = bench.write("notes.html", "<!doctype html><title>My notes</title>");
     let refused = bench.run(&[&usual[..], &["--html", other.to_str().unwrap()]].concat()).exits(2);
-    assert!(refused.err.contains("is no lab report; it is not overwritten"), "{}", refused.err);
+    assert!(refused.err.contains("is not a lab report; it is not overwritten"), "{}", refused.err);
     assert!(std::fs::read_to_string(&other).unwrap().contains("My notes"));
 }
 

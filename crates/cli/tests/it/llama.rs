@@ -13,12 +13,12 @@ use serde_json::Value;
 pub(crate) const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/tools");
 
 /// A running server; it ends when this is dropped.
-pub(crate) struct Server {
+pub(crate) struct LlamaServer {
     child: Child,
     pub(crate) url: String,
 }
 
-impl Drop for Server {
+impl Drop for LlamaServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -30,7 +30,7 @@ pub(crate) fn python() -> PathBuf {
     std::env::var_os("LONGHAUL_PYTHON").map_or_else(|| PathBuf::from(usual), PathBuf::from)
 }
 
-fn server(test: &str, window: u32) -> Option<Server> {
+fn server(test: &str, window: u32) -> Option<LlamaServer> {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     server_at(test, port, &["--ctx", &window.to_string()])
 }
@@ -76,7 +76,7 @@ fn tiny_model() -> &'static Path {
 
 /// A server on a port, with options of `llama_real_server.py`. `None`, said aloud as `test`, where none can be
 /// started.
-pub(crate) fn server_at(test: &str, port: u16, options: &[&str]) -> Option<Server> {
+pub(crate) fn server_at(test: &str, port: u16, options: &[&str]) -> Option<LlamaServer> {
     if !is_there(test) {
         return None;
     }
@@ -93,7 +93,7 @@ pub(crate) fn server_at(test: &str, port: u16, options: &[&str]) -> Option<Serve
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let ready = lines.map_while(Result::ok).find(|line| line.starts_with("READY"));
     assert!(ready.is_some(), "the server did not start");
-    Some(Server { child, url: format!("http://127.0.0.1:{port}/v1") })
+    Some(LlamaServer { child, url: format!("http://127.0.0.1:{port}/v1") })
 }
 
 /// One `longhaul run --json`: the announcements.

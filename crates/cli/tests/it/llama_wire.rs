@@ -12,7 +12,7 @@ use longhaul_providers::openai_chat::{OpenAiChatConfig, OpenAiChatProvider};
 use longhaul_providers::openai_responses::OpenAiResponsesProvider;
 use longhaul_providers::{LimitSource, ModelEndpoint, ModelEvent, ModelRequest, Provider};
 
-use crate::llama::{Server, TOOLS, server_at};
+use crate::llama::{LlamaServer, TOOLS, server_at};
 
 fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
@@ -111,7 +111,7 @@ async fn every_step_agrees(provider: &dyn Provider, word: &str) {
     }
 }
 
-fn with_tools(test: &str) -> Option<Server> {
+fn with_tools(test: &str) -> Option<LlamaServer> {
     let template = format!("{TOOLS}/chatml_tools.jinja");
     server_at(test, free_port(), &["--ctx", "8192", "--chat-template-file", &template])
 }

@@ -23,7 +23,7 @@ const TURNS: usize = 10;
 /// How long a session stays open that nobody uses, and some more.
 const UNTIL_EVICTED: Duration = Duration::from_secs(75);
 
-struct Server {
+struct MeasuredServer {
     bench: Bench,
     child: Child,
     url: String,
@@ -31,7 +31,7 @@ struct Server {
     client: Client,
 }
 
-impl Server {
+impl MeasuredServer {
     fn start() -> Self {
         Self::start_with(Bench::new(), &["--provider", "scripted"])
     }
@@ -120,7 +120,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for MeasuredServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -140,7 +140,7 @@ fn kilobytes(bytes: u64) -> f64 {
 #[tokio::test]
 async fn an_idle_session_costs_little() {
     const COUNT: usize = 500;
-    let server = Server::start();
+    let server = MeasuredServer::start();
     let session = server.talk().await;
     // Until the allocator, the caches and the pools have what they need.
     server.copies(&session, 200).await;
@@ -153,7 +153,7 @@ async fn an_idle_session_costs_little() {
 
 #[tokio::test]
 async fn a_large_body_is_refused_without_being_kept() {
-    let server = Server::start();
+    let server = MeasuredServer::start();
     let body = vec![b' '; 100 << 20];
     let before = server.status("VmHWM");
     let refused = (0..4).map(|_| async {
@@ -199,7 +199,7 @@ async fn answer_and_measure(model: &Fake) {
     let url = model.url();
     let settings = format!("model: {{ name: fake-1, base_url: \"{url}\", context_window: 100000000 }}\n");
     let config = bench.write("large.yml", &settings);
-    let server = Server::start_with(bench, &["--config", config.to_str().unwrap()]);
+    let server = MeasuredServer::start_with(bench, &["--config", config.to_str().unwrap()]);
     let session = server.post("/api/sessions", json!({})).await["id"].as_str().unwrap().to_owned();
     for _ in 0..2 {
         server.post("/api/message", json!({ "sessionId": session, "content": "Go." })).await;
@@ -219,7 +219,7 @@ async fn answer_and_measure(model: &Fake) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a report: `just memory`"]
 async fn report_of_idle_sessions() {
-    let server = Server::start();
+    let server = MeasuredServer::start();
     let empty = server.resident();
     let session = server.talk().await;
     server.copies(&session, 200).await;
@@ -262,7 +262,7 @@ async fn report_of_idle_sessions() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a report: `just memory`"]
 async fn report_of_streaming_sessions() {
-    let server = Server::start();
+    let server = MeasuredServer::start();
     let session = server.talk().await;
     let sessions = server.copies(&session, 200).await;
     stream_all(&server, &sessions).await;
@@ -276,7 +276,7 @@ async fn report_of_streaming_sessions() {
     stream_all(&server, &sessions).await;
 }
 
-async fn stream_all(server: &Server, sessions: &[String]) {
+async fn stream_all(server: &MeasuredServer, sessions: &[String]) {
     let before = server.resident();
     let content = "Say it again, slowly, so that everybody can follow. ".repeat(40);
     let content = &content;
@@ -303,7 +303,7 @@ async fn stream_all(server: &Server, sessions: &[String]) {
     join_all(sessions.iter().map(|session| server.until_idle(session))).await;
 }
 
-impl Server {
+impl MeasuredServer {
     async fn get_status(&self, session: &str) -> String {
         let shown = self.get(&format!("/api/sessions/{session}")).await;
         shown["status"].as_str().unwrap().to_owned()

@@ -112,7 +112,11 @@ fn an_error_is_one_line_says_what_is_kept_and_exits_with_1() {
     let fake = Fake::start([Say::Refuse(401, "Incorrect API key provided")]);
     let given = bench.run_with(&fake, &["run", "hello"]).exits(1);
     assert_eq!(given.out, "");
-    assert!(given.err.contains("✗ auth:") && given.err.contains("kept"), "{}", given.err);
+    assert!(
+        given.err.contains("✗ ") && given.err.contains("(auth)") && given.err.contains("kept"),
+        "{}",
+        given.err
+    );
     assert!(bench.run(&["sessions", "show", "last"]).exits(0).out.contains("you    hello"));
 }
 
@@ -162,9 +166,23 @@ fn an_interrupt_keeps_what_was_said() {
     signal(&child, "INT");
     let given = given(child.wait_with_output().unwrap()).exits(130);
     assert!(given.err.contains("cancelled · what was there is kept"), "{}", given.err);
+    assert!(given.err.contains("kept in session ") && given.err.contains(" run --session last \"…\""));
     assert_eq!(given.out, "The beginning of a tale of kingfishers \n", "what was answered is data");
     let shown = bench.run(&["sessions", "show", "last"]).exits(0).out;
     assert!(shown.contains("tale of kingfishers\n") && shown.contains("(cut off here)"), "{shown}");
+}
+
+#[test]
+fn an_answer_of_a_killed_process_is_shown_before_anybody_repairs_it() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Stall("The beginning of a tale of kingfishers ")]);
+    let mut child = bench.with(&fake, &["run", "tell me"]).stderr(Stdio::null()).spawn().unwrap();
+    until("its last word is there", || bench.has_stored("kingfishers"));
+    signal(&child, "KILL");
+    child.wait().unwrap();
+    let shown = bench.run(&["sessions", "show", "last"]).exits(0).out;
+    assert!(shown.contains("tale of kingfishers"), "{shown}");
+    assert!(shown.contains("(not finished: the process ended)"), "{shown}");
 }
 
 #[test]
@@ -383,6 +401,10 @@ fn the_demo_works_in_an_empty_folder() {
     assert!(given.out.contains("files of its own") && given.out.contains("came back right"), "{}", given.out);
     assert_eq!(std::fs::read_dir(bench.work()).unwrap().count(), 0, "nothing is left in the folder");
     // Who names a folder means that one.
+    bench.write("big.txt", "one file");
+    let file = bench.run(&["demo", "--fast", "big.txt"]).exits(2);
+    assert!(file.err.contains("big.txt is a file, and the demo reads a folder"), "{}", file.err);
+    std::fs::remove_file(bench.work().join("big.txt")).unwrap();
     let named = bench.run(&["demo", "--fast", "."]).exits(1);
     assert!(named.err.contains("at least 6 text files"), "{}", named.err);
 }
@@ -394,7 +416,7 @@ fn a_pipe_in_another_encoding_or_with_bad_bytes_is_read() {
     let sent = || texts(&fake.asked().pop().unwrap(), "user").pop().unwrap().to_owned();
     let bad = fed(bench.with(&fake, &["run", "read"]), b"one\ncaf\xe9 \xff\n").exits(0);
     assert_eq!(sent(), "read\n\n<stdin>\none\ncaf\u{fffd} \u{fffd}\n</stdin>");
-    let notice = "standard input has 2 bytes that are no UTF-8, the first at offset 7 (line 2, column 4)";
+    let notice = "standard input has 2 bytes that are not UTF-8, the first at offset 7 (line 2, column 4)";
     assert!(bad.err.contains(notice) && !bad.out.contains("UTF-8"), "{bad:?}");
     for bytes in [&b"\xef\xbb\xbfh\xc3\xa9"[..], b"\xff\xfeh\0\xe9\0", b"\xfe\xff\0h\0\xe9"] {
         let wide = fed(bench.with(&fake, &["run"]), bytes).exits(0);

@@ -7,12 +7,13 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
+use longhaul_testkit::ScriptedUpstream;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, signal, until};
 use crate::fake::{Fake, Say};
 use crate::serve::ask;
-use crate::telemetry::Collector;
+use crate::telemetry::{collected, start_collector};
 
 const KEY: &str = "planted-api-key-7f3a91";
 const MODEL_HEADER: &str = "planted-model-header-7f3a92";
@@ -62,8 +63,8 @@ const ECHO: &str = "Incorrect API key provided: planted-api-key-7f3a91 (authoriz
                     x-extra-key: planted-model-header-7f3a92)";
 
 /// Everything with a secret in it; the model server repeats them in its errors, the tool looks for them.
-fn file(fake: &Fake, collector: &Collector) -> String {
-    let (url, otlp) = (fake.url(), &collector.address);
+fn file(fake: &Fake, collector: &ScriptedUpstream) -> String {
+    let (url, otlp) = (fake.url(), collector.url(""));
     format!(
         "name: planted
 model:
@@ -79,7 +80,7 @@ hooks:
 mcpServers:
   loud: {{ command: /bin/sh, args: ['-c', 'echo it has $MCP_TOKEN >&2; echo $MCP_TOKEN; exit 3'], env: {{ MCP_TOKEN: {MCP_VARIABLE} }}, optional: true }}
   far: {{ url: '{url}/mcp?api_key={MCP_ADDRESS}', headers: {{ authorization: 'Bearer {MCP_HEADER}' }}, optional: true }}
-telemetry: {{ otlp: 'http://{otlp}', content: true }}
+telemetry: {{ otlp: '{otlp}', content: true }}
 agents:
   other: {{ model: {{ name: fake-1, base_url: '{url}', api_key_env: NOT_THERE, headers: {{ x-extra-key: {MODEL_HEADER} }} }} }}
 "
@@ -176,7 +177,7 @@ fn no_secret_is_in_any_log_file_event_answer_or_export() {
     let (clients, says): (Vec<_>, Vec<_>) =
         of_clients().into_iter().map(|(head, headers, body, say)| ((head, headers, body), say)).unzip();
     let fake = Fake::start(own.into_iter().chain(says));
-    let collector = Collector::start();
+    let collector = start_collector();
     let place = bench.write("planted.yml", &file(&fake, &collector));
     let mut command =
         bench.command(["--config", place.to_str().unwrap(), "serve", "--addr", "127.0.0.1:0", "--yes"]);
@@ -234,8 +235,8 @@ fn no_secret_is_in_any_log_file_event_answer_or_export() {
     stdout.read_to_string(&mut out).unwrap();
     answers.insert("standard output".to_owned(), out);
     answers.insert("the log".to_owned(), log.join().unwrap());
-    answers.insert("spans".to_owned(), collector.heard("/v1/traces"));
-    answers.insert("metrics".to_owned(), collector.heard("/v1/metrics"));
+    answers.insert("spans".to_owned(), collected(&collector, "/v1/traces"));
+    answers.insert("metrics".to_owned(), collected(&collector, "/v1/metrics"));
     answers.extend(files(&bench.data()).into_iter().filter(|(path, _)| !path.ends_with("/token")));
 
     // All of it was there to slip out, and where it would be was looked at.

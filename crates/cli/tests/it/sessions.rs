@@ -276,9 +276,12 @@ fn tokens_say_what_kind_of_count_they_are() {
     assert!(wide.out.contains(" 2  characters\n") && wide.err.is_empty(), "{wide:?}");
     std::fs::write(bench.work().join("old.txt"), b"one\nthe caf\xe9\n").unwrap();
     let old = bench.run(&["tokens", "old.txt"]).exits(0);
-    assert!(old.err.contains("old.txt: 1 byte that is no UTF-8, at offset 11 (line 2, column 8)"), "{old:?}");
+    assert!(
+        old.err.contains("old.txt: 1 byte that is not UTF-8, at offset 11 (line 2, column 8)"),
+        "{old:?}"
+    );
     std::fs::write(bench.work().join("picture"), b"\x89PNG\r\n\x1a\n\0\0\0\xff\xff\xff\xff").unwrap();
-    assert!(bench.run(&["tokens", "picture"]).exits(2).err.contains("this is no text"));
+    assert!(bench.run(&["tokens", "picture"]).exits(2).err.contains("this is not text"));
 }
 
 #[test]

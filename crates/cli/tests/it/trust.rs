@@ -60,7 +60,7 @@ fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
     for text in ["systemPrompt: { file: prompt.md }", "context: { tokenCounter: tokenizer.json }"] {
         bench.write("longhaul.yml", text);
         let refused = bench.run_with(&fake, &["run", "hi"]).exits(2);
-        assert!(refused.err.contains("it is no regular file"), "{}", refused.err);
+        assert!(refused.err.contains("it is not a regular file"), "{}", refused.err);
     }
     std::fs::remove_file(bench.work().join("longhaul.yml")).unwrap();
     bench.run(&["sessions", "list"]).exits(0);

@@ -105,7 +105,7 @@ fn a_tool_runs_after_a_yes_and_not_after_a_no() {
     );
     assert!(screen.contains("waits for you"), "{screen}");
     tty.enter("perhaps");
-    tty.until_it_shows("n or a, then Enter");
+    tty.until_it_shows("a or all, then Enter");
     tty.enter("n use the other file");
     tty.until_it_shows("bash? y/n/a ›");
     assert_eq!(std::fs::read_to_string(bench.work().join("notes.txt")).unwrap(), "one\ntwo\n");
@@ -532,4 +532,19 @@ fn a_terminal_that_sets_its_rows_anew_keeps_no_rests() {
     tmux.run(&["send-keys", "C-d"]);
     let screen = tmux.until("it has ended", |screen| screen.contains("goes on"));
     assert!(!screen.contains("/16K"), "no live row is left: {screen}");
+}
+
+#[test]
+fn a_chat_says_that_the_api_was_found_below_its_version() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Text("Hello.")]);
+    let root = fake.url().trim_end_matches("/v1").to_owned();
+    let file = format!("model: {{ name: fake-1, base_url: '{root}', context_window: 16000 }}\n");
+    let file = bench.write("longhaul.yml", &file);
+    let mut tty = Tty::start(&bench.command(["--config", file.to_str().unwrap(), "chat"]), 100, 24);
+    tty.until_it_shows("›");
+    tty.enter("hello");
+    tty.until_it_shows("agent  Hello.");
+    tty.until_it_shows(&format!("{root}/v1"));
+    tty.leave();
 }

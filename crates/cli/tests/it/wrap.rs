@@ -1,9 +1,10 @@
 //! `longhaul wrap` of the real binary: what is printed, written, put back, and started.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
+
+use longhaul_testkit::{ScriptedUpstream, UpstreamAnswer};
+use serde_json::json;
 
 use crate::bench::{Bench, fed, names};
 
@@ -22,8 +23,14 @@ fn files_are_changed_with_consent_only_and_put_back() {
     let old = "{\"theme\": \"dark\",\n \"env\": {\"MINE\": \"1\"}}\n";
     fs::write(&path, old).unwrap();
 
-    let printed = bench.run(CLAUDE).exits(0).out;
+    let printed = bench.run(CLAUDE).exits(0);
+    let next =
+        "Put the settings into ~/.claude/settings.json, or run again with --write. Then start claude.\n";
+    assert!(printed.err.contains(next), "{}", printed.err);
+    let printed = printed.out;
     assert!(printed.contains("export ANTHROPIC_BASE_URL=http://127.0.0.1:4400\n"), "{printed}");
+    let unwritten = bench.run(&with(CLAUDE, &["--yes"])).exits(2);
+    assert!(unwritten.err.contains("add --write"), "{}", unwritten.err);
     let refused = bench.run(&with(CLAUDE, &["--write"])).exits(2);
     assert!(refused.err.contains("--yes"), "{}", refused.err);
     assert_eq!(fs::read_to_string(&path).unwrap(), old);
@@ -113,26 +120,17 @@ fn the_token_is_named_and_not_printed() {
     }
 }
 
-/// A gateway that answers everything with this status.
-fn gateway(status: &'static str) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let place = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for line in listener.incoming() {
-            let mut line = line.unwrap();
-            // A close with unread input resets the connection, and the answer may be lost.
-            let _ = line.read(&mut [0; 4096]);
-            let head = format!("HTTP/1.1 {status}\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}");
-            let _ = line.write_all(head.as_bytes());
-        }
-    });
-    place
+/// Starts a gateway that answers everything with this status.
+fn start_gateway(status: u16) -> ScriptedUpstream {
+    let always = ScriptedUpstream::start(move |_| UpstreamAnswer::Json(status, json!({})));
+    ScriptedUpstream::start_detached(always)
 }
 
 #[test]
 fn a_gateway_that_wants_a_token_is_found_out() {
     let bench = Bench::new();
-    let (open, closed) = (gateway("200 OK"), gateway("401 Unauthorized"));
+    let gateways = [200, 401].map(start_gateway);
+    let [open, closed] = gateways.each_ref().map(|gateway| gateway.url(""));
     let wrap = |model: &str, at: &str| bench.run(&["--model", model, "wrap", "openai", "--at", at]).exits(0);
     assert!(wrap("m1", &open).out.contains("OPENAI_API_KEY=none"));
     for (model, at) in [("m1", &closed), ("agent/default", &open)] {

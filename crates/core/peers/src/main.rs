@@ -1,5 +1,5 @@
-//! Planning speed beside LangChain's `trim_messages` and the AI SDK's `pruneMessages`, in one run on the same data, by turns.
-//! `just plan-peers` installs them and runs it.
+//! A benchmark of planning, LangChain's `trim_messages` and the AI SDK's `pruneMessages`, in turns on the same data.
+//! `just plan-peers` installs the libraries and runs the benchmark.
 
 #[path = "../../tests/it/recorded.rs"]
 mod recorded;
@@ -26,16 +26,16 @@ const INSTALLED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/pl
 
 const BUDGET: u64 = 32_000;
 
-/// A window that nothing fills.
+/// A window that no session fills.
 const WIDE: u64 = 100_000_000;
 
-/// Every library has its turn so often, the order turned round each time.
+/// The number of turns of each library. The order is reversed each time.
 const ROUNDS: usize = 3;
 
-/// Calls in a turn, after one that is not counted.
+/// The number of measured calls in a turn. One call before them is not measured.
 const CALLS: usize = 10;
 
-/// A message of a result.
+/// One message of a result.
 struct Kept {
     role: String,
     text: String,
@@ -43,16 +43,16 @@ struct Kept {
     answers: Vec<String>,
 }
 
-/// What one way of planning made of one set.
+/// The result of one way of planning for one set.
 #[derive(Default)]
 struct Row {
     ms: Vec<f64>,
     kept: Vec<Kept>,
-    /// Tokens of the result, as the library counts them.
+    /// The tokens of the result, as the library counts them.
     used: u64,
-    /// It takes no budget.
+    /// `true` if the library takes no budget.
     unbounded: bool,
-    /// It makes no result: only time counts.
+    /// `true` if only the time is measured, because there is no result.
     asked_only: bool,
 }
 
@@ -80,7 +80,7 @@ impl Set {
         self.said.iter().find(|said| said.role == Role::User).map_or("", |said| &said.text)
     }
 
-    /// Room and policy with the budget as the trigger, at half of the window.
+    /// Returns budget and policy: the trigger is at half of the window.
     fn at_trigger(&self, name: &str) -> (Budget, Policy) {
         let strategy = strategy::by_name(name).unwrap();
         let policy = Policy { trigger: Some(Trigger::Tokens(self.budget)), ..Policy::new(strategy) };
@@ -96,7 +96,7 @@ fn planned(history: &History, (budget, policy): &(Budget, Policy)) -> Plan {
     plan(history, 0, budget, policy, &Occasion::Routine)
 }
 
-/// The edit of a plan; what waits for a summary gets the extract.
+/// Returns the edit of a plan. An extract stands in for a summary.
 fn edit(plan: Plan, history: &History) -> Option<ViewEdit> {
     match plan {
         Plan::Edit(edit) => Some(*edit),
@@ -105,7 +105,7 @@ fn edit(plan: Plan, history: &History) -> Option<ViewEdit> {
     }
 }
 
-/// Ours, one turn.
+/// Measures our own planner for one turn.
 fn ours(set: &Set, name: &str, rows: &mut BTreeMap<String, Row>) {
     let room = set.at_trigger(name);
     let history = &set.session.history;
@@ -145,7 +145,7 @@ fn ours(set: &Set, name: &str, rows: &mut BTreeMap<String, Row>) {
     }
 }
 
-/// Milliseconds for one more message, folded and planned, after a history that was planned.
+/// Returns the milliseconds for folding and planning one more message.
 fn more(history: &History, set: &Set, room: &(Budget, Policy), fits: bool) -> f64 {
     let mut history = history.clone();
     let mut next = |text: &str| {
@@ -186,7 +186,7 @@ fn kept(message: &Message) -> Kept {
     kept
 }
 
-/// The others, one turn each: a process that reads the data, then calls.
+/// Measures another library for one turn, in a process that reads the data and then calls.
 fn others(command: &mut Command, rows: &mut BTreeMap<String, Row>) {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -213,7 +213,7 @@ fn others(command: &mut Command, rows: &mut BTreeMap<String, Row>) {
     }
 }
 
-/// Why a provider may refuse it, if it may.
+/// Returns the reason for which a provider may refuse the messages, if there is one.
 fn complaint(kept: &[Kept]) -> Option<String> {
     let mut owed: Vec<&String> = Vec::new();
     for message in kept {
@@ -285,7 +285,7 @@ fn main() {
     }
 }
 
-/// All libraries by turns.
+/// Measures all libraries in turns.
 fn measured(set: &Set) -> BTreeMap<String, Row> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut rows = BTreeMap::new();

@@ -5,6 +5,8 @@ use crate::refusal::{PartRefusal, RefusedPartKind};
 
 /// The most times that one request is made again without refused parts.
 #[doc(hidden)]
+// The last attempt leaves out all suspects together, because two bad parts hide each other from single guesses
+// (decision 0045).
 pub const MAX_OMISSIONS: u32 = 3;
 
 /// The length after which a note cuts the server's error message, in characters.

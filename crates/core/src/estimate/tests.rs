@@ -47,7 +47,7 @@ fn pieces_are_cut_as_the_tokenizer_cuts_them() {
     }
 }
 
-/// Where families differ: digits one by one, contractions, marks before a word, line ends after marks.
+/// The differences between families: digits one by one, contractions, marks before a word, line ends after marks.
 #[test]
 fn each_family_has_its_own_weights() {
     let tokens =

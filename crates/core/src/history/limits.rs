@@ -3,6 +3,7 @@
 use crate::usage::Usage;
 
 /// The smallest believed window, in tokens. A smaller number in an error text is no window.
+// The bound is that of decision 0008. The gateway believes the same windows (`upstream/target.rs`).
 const SMALLEST_WINDOW: u64 = 512;
 
 /// A window size that a provider's error named.

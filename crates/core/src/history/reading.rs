@@ -112,6 +112,11 @@ impl History {
         &self.system_messages
     }
 
+    /// Returns the positions of summaries of messages that the log does not have, in ascending order.
+    pub(crate) fn imported_summaries(&self) -> &[Seq] {
+        &self.imported_summaries
+    }
+
     /// Returns the flag that ends computations over this history early.
     #[doc(hidden)]
     pub fn stop_flag(&self) -> &StopFlag {
@@ -190,6 +195,7 @@ impl History {
         else {
             return false;
         };
+        // Counts come from servers, and a sum of two may not overflow.
         let reported = anchor.input.saturating_add(anchor.output);
         let counted = anchor.fixed.saturating_add(anchor.view_tokens).saturating_add(self.overhead_tokens());
         reported.abs_diff(counted) > UNEXPLAINED_TOKENS + reported / UNEXPLAINED_SHARE

@@ -7,6 +7,8 @@ use crate::ids::Seq;
 pub(crate) const SUMMARY_FAILURES: u32 = 3;
 
 /// Number of compactions without a summary model in the first suspension. Each further failure doubles the number.
+// A writer that cannot summarise costs each compaction its time-out, so it rests for 7 of them, then 14, 28 (decision
+// 0048).
 const SUMMARY_REST: u32 = 7;
 
 /// The recent successes and failures of the model that writes summaries.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::omissions::without_parts;
 use super::{CLEARED, ViewEditState};
+use crate::derived_cache::LazyValue;
 use crate::estimate::{MessageTokenCounter, TokensByScript};
 use crate::event::PartialAnswerReason;
 use crate::ids::{EditId, LogHandle, LogRange, Seq};
-use crate::memo::LazyValue;
 use crate::message::{Message, Part, Role, ToolCall, ToolResult, ToolStatus};
 use crate::retention_report::{SentenceFacts, SharedSentences};
 use crate::truncate::MARKER;

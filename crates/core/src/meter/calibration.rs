@@ -265,7 +265,7 @@ mod tests {
         assert!((calibration.ratios().0[0] - 1.2).abs() < 0.25, "{calibration:?}");
     }
 
-    /// What a server puts before every request is not taken for the price of words, and is known to the next session.
+    /// A hidden prompt is not taken for the price of words, and the next session knows it.
     #[test]
     fn an_overhead_is_known_to_the_next_session() {
         let mut calibration = TokenCalibration::default();

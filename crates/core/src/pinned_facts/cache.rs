@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::PinnedFacts;
+use crate::derived_cache::DerivedCache;
 use crate::history::LogEntry;
-use crate::memo::DerivedCache;
 use crate::parallel;
 use crate::retention_report::facts::text_bytes;
 use crate::stop_flag::StopFlag;

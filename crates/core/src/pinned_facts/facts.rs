@@ -4,7 +4,7 @@
 //! setting, and no other line of the same output has its shape. At most [`MAX_FACTS_PER_RESULT`] lines of one result
 //! are taken, the clearest first.
 
-use super::kept::BoundedFactMap;
+use super::bounded_fact_map::BoundedFactMap;
 use super::{line, names, values};
 use crate::retention_report::facts::{DECISION_WORDS, binds, has_any};
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::kept::BoundedFactMap;
+use super::bounded_fact_map::BoundedFactMap;
 use super::{line, shell, tools};
 use crate::ids::Seq;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::kept::BoundedFactMap;
+use super::bounded_fact_map::BoundedFactMap;
 use super::{files, line, shell, tools};
 use crate::message::{Part, ToolResult, ToolStatus};
 use crate::retention_report::facts::ERROR_WORDS;
@@ -186,6 +186,7 @@ fn without_shortening(command: &str) -> String {
     let mut command = command.trim();
     while let Some((before, last)) = command.rsplit_once('|') {
         let mut words = last.split_whitespace();
+        // Such a pipe only shortens the output: the command before it is the one whose outcome counts.
         let shortens = matches!(words.next(), Some("tail" | "head" | "cat"));
         if !shortens
             || !words.all(|word| word.starts_with('-') || word.bytes().all(|byte| byte.is_ascii_digit()))

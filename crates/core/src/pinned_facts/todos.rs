@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::kept::BoundedFactMap;
+use super::bounded_fact_map::BoundedFactMap;
 use super::tools;
 use crate::retention_report::facts::single_spaced;
 

@@ -2,7 +2,7 @@
 //!
 //! Only people and the model introduce keys. Tool output can update a known key, unless a person gave its value.
 
-use super::kept::BoundedFactMap;
+use super::bounded_fact_map::BoundedFactMap;
 use super::line;
 use crate::ids::Seq;
 

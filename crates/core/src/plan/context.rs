@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use super::draft::SummaryDraft;
 use super::earlier_summary::{EarlierSummary, with_less_earlier};
+use super::imported_summary::standing_orders;
 use super::truncation::LastResortPlanner;
 use super::unit_tokens::UnitTokens;
 use super::view_units::ViewUnits;
@@ -15,7 +16,7 @@ use crate::history::{History, LogEntry, LogEntryKind};
 use crate::ids::{LogHandle, Seq};
 use crate::meter::MeterReading;
 use crate::retention::system_messages::{SystemMessages, WINDOW_SHARE, system_message_list};
-use crate::retention::user_text::{order_list, user_room};
+use crate::retention::user_text::user_room;
 use crate::strategy::{CompactionSelection, ProtectionLevel, TriggerThreshold, UnitReplacement};
 
 /// One pass of planning: the view in units, and the size of the request after each selection.
@@ -159,7 +160,7 @@ impl<'a> PlanContext<'a> {
 
     /// Returns the standing orders and the system messages in the `gone` units, as every replacement shows them.
     pub(super) fn standing_text(&self, gone: &[bool]) -> String {
-        let mut text = order_list(self.history);
+        let mut text = standing_orders(self.history);
         if !self.history.system_messages().is_empty() {
             let most = self.system_message_tokens.get();
             let messages = system_message_list(self.history, &self.handles(gone), most);
@@ -175,6 +176,24 @@ impl<'a> PlanContext<'a> {
     /// `added` tokens come on top.
     pub fn after_choice(&self, gone: &[bool], cleared: &[usize], added: u64) -> MeterReading {
         self.reading(|unit| !gone[unit], cleared, TokensByScript::of(added))
+    }
+
+    /// Returns the meter's reading for the view after a selection, with `added` tokens on top.
+    pub(super) fn after_selection(
+        &self,
+        choice: &CompactionSelection,
+        added: TokensByScript,
+    ) -> MeterReading {
+        if choice.shortened.is_empty() {
+            return self.reading(|unit| !choice.gone[unit], &choice.cleared, added);
+        }
+        // A message has no placeholder, so it counts as cleared to nothing, and its excerpt is added.
+        let shortened = choice.shortened.iter();
+        let mut marked: Vec<usize> =
+            choice.cleared.iter().copied().chain(shortened.clone().map(|m| m.item)).collect();
+        marked.sort_unstable();
+        let excerpts: TokensByScript = shortened.map(|message| message.tokens).sum();
+        self.reading(|unit| !choice.gone[unit], &marked, added + excerpts)
     }
 
     /// Returns the most tokens that quotes from the user's `gone` messages may take beside `floor_bound` tokens of
@@ -278,6 +297,7 @@ impl<'a> PlanContext<'a> {
         if let Some(step) = newest {
             choice.gone[step] = false;
             let items = self.units[step].items.clone();
+            // The step is shown again, and with it the whole results.
             choice.cleared.retain(|at| !items.contains(at));
         }
     }

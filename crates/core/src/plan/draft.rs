@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::earlier_summary::EarlierSummary;
+use super::imported_summary::standing_orders;
 use super::pruning::{NO_JSON, OTHER_JSON, PruningProgress};
 use super::{PlanContext, PlanTrigger, SummaryWriterModel, TokenPrices};
 use crate::estimate::TokensByScript;
@@ -26,6 +27,7 @@ pub use asking::{SummaryForm, SummaryRequest};
 pub use check::{SummaryCheckInput, SummaryDefect, check_summary};
 pub(super) use check::{carries, check_words};
 pub(super) use extended::extended;
+use refusing::{refuse, with_pieces};
 
 /// The first word of every summary.
 #[doc(hidden)]
@@ -194,7 +196,7 @@ impl SummaryDraft {
             | UnitReplacement::Extract { ledger_tokens, tokens } => (tokens, usize::MAX, ledger_tokens),
         };
         let chapters = chapters(context, &choice.gone, messages);
-        let floor = context.after_choice(&choice.gone, &choice.cleared, 0);
+        let floor = context.after_selection(choice, TokensByScript::default());
         // The writer's answer has no more room than the reserve, whatever the strategy asks for.
         let most = asked.min(context.budget.usable / 6).min(context.budget.reserve);
         // All chapters have one limit, because the room below the trigger is shared.
@@ -205,7 +207,7 @@ impl SummaryDraft {
             floor.bound()
                 + limit * chapters.len() as u64
                 + ledger_tokens
-                + context.history.order_tokens()
+                + order_list_tokens(context)
                 + context.quoted_system_tokens(&choice.gone),
         );
         let room = extract_room(context, floor.bound() + quoted, chapters.len() as u64);
@@ -236,7 +238,7 @@ impl SummaryDraft {
                 }
             }
         }
-        ops.extend(context.placeholders(&choice.cleared));
+        ops.extend(context.ops_in_place(choice));
         let gone = context.units.messages_in(&choice.gone);
         let kept = context.messages() - gone + sections.len() as u64;
         let making = context.policy.prices.filter(TokenPrices::are_known).map_or(0.0, |prices| {
@@ -388,7 +390,7 @@ impl SummaryDraft {
         });
         match taken {
             Ok(()) => self.complaint = None,
-            Err(why) => self.refuse(why)?,
+            Err(why) => refuse(self, why)?,
         }
         Ok(())
     }
@@ -435,7 +437,7 @@ impl SummaryDraft {
                 SectionProgress::Reading { pieces, next: next + 1, so_far: Some(text), given_up }
             }
             SectionProgress::Reading { pieces, given_up, .. } if !given_up.is_empty() => {
-                SectionProgress::Written(self.with_pieces(at, text, &pieces, &given_up))
+                SectionProgress::Written(with_pieces(self, at, text, &pieces, &given_up))
             }
             _ => SectionProgress::Written(text),
         };
@@ -447,7 +449,7 @@ impl SummaryDraft {
     /// # Errors
     /// The errors of [`take`](Self::take).
     pub fn reject(&mut self, why: &'static str) -> Result<(), SummaryRejection> {
-        self.refuse(why)
+        refuse(self, why)
     }
 
     /// Adds the usage of a call that gave no summary.
@@ -478,7 +480,8 @@ fn complete_text(answer: &ModelAnswer) -> Result<String, &'static str> {
     }
 }
 
-/// Returns a text with all summary marks disarmed, so that quoted text cannot pose as another summary.
+/// Returns a text with all summary marks and titles of the program disarmed. Quoted text and text of a model cannot pose
+/// as another summary then, nor as the user's words or standing orders.
 pub(super) fn defused(text: &str) -> String {
     super::earlier_summary::without_marks(&text.replace(MARK, "[summary]"))
 }
@@ -526,7 +529,7 @@ fn summary_limit(
         .take_while(|tried| *tried >= LEAST_TOKENS.min(limit))
         .find(|limit| {
             let added = TokensByScript::of(beside + count * (limit + HEADER_TOKENS));
-            context.reading(|unit| !choice.gone[unit], &choice.cleared, added).bound() < ceiling
+            context.after_selection(choice, added).bound() < ceiling
         })
 }
 
@@ -534,7 +537,11 @@ fn summary_limit(
 fn order_list_tokens(context: &PlanContext<'_>) -> u64 {
     const ITEM_TOKENS: u64 = 8;
     let count = context.history.orders().count() as u64;
-    if count == 0 { 0 } else { context.history.order_tokens() + (count + 2) * ITEM_TOKENS }
+    let own = if count == 0 { 0 } else { context.history.order_tokens() + (count + 2) * ITEM_TOKENS };
+    if context.history.imported_summaries().is_empty() {
+        return own;
+    }
+    own.max(context.history.counter().text(&standing_orders(context.history)))
 }
 
 /// Returns the room of an extract in the place of each of `count` summaries. The room is half of the distance between

@@ -12,16 +12,35 @@ use crate::strategy::{CompactionSelection, UnitReplacement};
 impl PlanContext<'_> {
     /// Returns an edit that only clears tool results; `None` if the selection clears none.
     pub(super) fn clearing(&self, choice: &CompactionSelection) -> Option<ViewEdit> {
-        if choice.cleared.is_empty() {
+        if choice.cleared.is_empty() && choice.shortened.is_empty() {
             return None;
         }
-        let after = self.after_choice(&choice.gone, &choice.cleared, 0);
+        let after = self.after_selection(choice, TokensByScript::default());
         let saved = self.now.total.saturating_sub(after.total);
-        let ops = self.placeholders(&choice.cleared);
-        let what = format!("{} old tool results cleared, about {saved} tokens saved", choice.cleared.len());
+        let ops = self.ops_in_place(choice);
+        let what = match choice.cleared.len() {
+            0 => format!("{}, about {saved} tokens saved", shortened_in_words(choice)),
+            count if choice.shortened.is_empty() => {
+                format!("{count} old tool results cleared, about {saved} tokens saved")
+            }
+            count => {
+                let shortened = shortened_in_words(choice);
+                format!("{count} old tool results cleared, {shortened}, about {saved} tokens saved")
+            }
+        };
         let why = self.reasoned(what, &choice.why, &after, self.first_touched(choice), 0.0);
         let name = self.policy.strategy.name();
         Some(self.view_edit(ops, EditKind::Prune, name, &after, self.messages(), why))
+    }
+
+    /// Returns the operations that leave messages in their place: placeholders of results, and shortened messages.
+    pub(super) fn ops_in_place(&self, choice: &CompactionSelection) -> Vec<ViewOperation> {
+        let mut ops = self.placeholders(&choice.cleared);
+        ops.extend(choice.shortened.iter().map(|message| {
+            let seq = self.history.view()[message.item].range.to;
+            ViewOperation::Placeholder { seq, excerpt: message.excerpt.clone(), cut: true }
+        }));
+        ops
     }
 
     /// Returns the operations that replace results by placeholders, for indices into the view.
@@ -54,15 +73,18 @@ impl PlanContext<'_> {
         let gone = &choice.gone;
         let count = self.units.messages_in(gone);
         let originals = self.originals_in(gone);
-        let after = self.reading(|unit| !gone[unit], &choice.cleared, self.cost(parts.clone()));
+        let after = self.after_selection(choice, self.cost(parts.clone()));
         let mut parts = Some(parts);
         // One note stands for all gaps: it takes the place of the first, and the others leave nothing.
         let ops = self.units.runs(gone).into_iter().map(|range| match parts.take() {
             Some(parts) => ViewOperation::Replace { range, parts, summary: false },
             None => ViewOperation::Drop { range },
         });
-        let ops = ops.chain(self.placeholders(&choice.cleared)).collect();
+        let ops = ops.chain(self.ops_in_place(choice)).collect();
         let mut what = format!("{} left out, no model call", counted(originals));
+        if !choice.shortened.is_empty() {
+            what.push_str(&format!("; {}", shortened_in_words(choice)));
+        }
         let chosen = self.policy.strategy.name();
         if strategy != chosen {
             what.push_str(&format!("; `{chosen}` alone makes too little room now"));
@@ -103,7 +125,12 @@ impl PlanContext<'_> {
     /// Returns the first item of the view that a selection changes. The provider's cache holds up to this item.
     pub(super) fn first_touched(&self, choice: &CompactionSelection) -> usize {
         let unit = choice.gone.iter().position(|gone| *gone).map(|unit| self.units[unit].items.start);
-        unit.into_iter().chain(choice.cleared.first().copied()).min().unwrap_or(self.history.view().len())
+        let shortened = choice.shortened.iter().map(|message| message.item).min();
+        unit.into_iter()
+            .chain(choice.cleared.first().copied())
+            .chain(shortened)
+            .min()
+            .unwrap_or(self.history.view().len())
     }
 
     /// Returns the reason of an edit in words: the action, the threshold, and the cost where prices are known.
@@ -205,8 +232,15 @@ impl PlanContext<'_> {
         let originals = items.map(|item| {
             let entries = self.history.entries();
             let covered = item.covers.iter().map(|range| crate::history::span(entries, *range).len());
+            // An item without entries of the log, such as a note, is one message to the reader.
             covered.sum::<usize>().max(1) as u64
         });
         originals.sum()
     }
+}
+
+/// Returns the number of shortened messages in words.
+pub(super) fn shortened_in_words(choice: &CompactionSelection) -> String {
+    let count = choice.shortened.len() as u64;
+    format!("{} of the user cut to the beginning and the end", counted(count))
 }

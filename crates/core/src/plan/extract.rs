@@ -2,6 +2,7 @@
 
 use super::draft::{MARK, WRITTEN, defused};
 use super::earlier_summary::written_in;
+use super::imported_summary::is_imported;
 use super::verbatim;
 use crate::estimate::MessageTokenCounter;
 use crate::history::{History, ViewItem, ViewItemKind};
@@ -49,8 +50,11 @@ pub(super) fn summary(
 ) -> String {
     let counter = history.counter();
     let items = history.view().iter();
-    let items: Vec<&ViewItem> =
-        items.filter(|item| handles.iter().any(|LogHandle(range)| range.overlaps(&item.range))).collect();
+    // An imported summary is carried on as an earlier summary, beside the extract.
+    let items: Vec<&ViewItem> = items
+        .filter(|item| handles.iter().any(|LogHandle(range)| range.overlaps(&item.range)))
+        .filter(|item| !is_imported(history, item))
+        .collect();
     // A third of the room stays for the words of the conversation.
     let own = if above.is_empty() { ledger(history, handles, limit_tokens * 2 / 3) } else { String::new() };
     // Lines of earlier extracts often repeat the facts, which are derived from the log for every edit.
@@ -75,6 +79,7 @@ pub(super) fn summary(
 /// Returns lines of earlier extracts in at most half of the room, and the newest messages in the rest.
 fn spacious(items: &[&ViewItem], earlier: Vec<String>, room: u64, counter: &MessageTokenCounter) -> String {
     // The older lines have no other place, but they must not push out the newest messages.
+    // The other half is for the newest of what goes, word for word (decision 0035).
     let before = fill(&[(EARLIER, earlier)], room / 2, counter);
     let left = room.saturating_sub(counter.text(&before));
     before + &said(items, left, counter)
@@ -84,10 +89,11 @@ fn spacious(items: &[&ViewItem], earlier: Vec<String>, room: u64, counter: &Mess
 /// fits.
 pub(super) fn said(items: &[&ViewItem], room: u64, counter: &MessageTokenCounter) -> String {
     let left = room.saturating_sub(counter.text(SAID) + 3);
-    // Quotes of the user stand in their own section. Only pastes are shortened there, so their text is shown here too.
+    // Quotes of the user stand in their own section. Only long messages are shortened there, so their text is shown here
+    // too.
     let others = items.iter().copied();
     let others: Vec<&ViewItem> = others
-        .filter(|item| item.kind != ViewItemKind::Typed || item.tokens > user_text::PASTE_TOKENS)
+        .filter(|item| item.kind != ViewItemKind::Typed || item.tokens > user_text::LONG_TOKENS)
         .collect();
     let said = verbatim::newest(&others, left, counter);
     if said.is_empty() { said } else { format!("{SAID}:\n{}", defused(&said)) }
@@ -182,7 +188,11 @@ pub(super) fn is_section_title(line: &str) -> bool {
 /// Returns the two newest texts of the assistant, each on one line.
 fn last_words(items: &[&ViewItem]) -> Vec<String> {
     let words = items.iter().rev().filter(|item| item.kind == ViewItemKind::Assistant);
-    words.map(|item| clip(&item.message.text(), 500)).filter(|line| !line.is_empty()).take(2).collect()
+    words
+        .map(|item| defused(&clip(&item.message.text(), 500)))
+        .filter(|line| !line.is_empty())
+        .take(2)
+        .collect()
 }
 
 /// Returns a text on one line of at most `limit` characters.

@@ -9,6 +9,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::draft::defused;
 use super::verbatim::shortened;
 use super::{extract, role_name};
 use crate::event::ViewOperation;
@@ -16,7 +17,7 @@ use crate::history::{ViewItem, ViewItemKind, ViewUnit};
 use crate::meter::TokenIncrement;
 
 /// The defect of an answer in prose.
-pub(super) const NO_JSON: &str = "it is no JSON";
+pub(super) const NO_JSON: &str = "it is not JSON";
 
 /// The defect of an answer in another JSON than the requested one.
 pub(super) const OTHER_JSON: &str = "it is not the JSON that was asked for";
@@ -189,7 +190,8 @@ impl PruningProgress {
         let kept = checked(&answer.pruned_conversation, from, piece.end)?;
         check_words(&piece.request, &kept, &answer.summary)?;
         self.kept.extend(kept);
-        self.summaries.extend(Some(answer.summary.trim().to_owned()).filter(|summary| !summary.is_empty()));
+        let summary = defused(answer.summary.trim());
+        self.summaries.extend(Some(summary).filter(|summary| !summary.is_empty()));
         self.next += 1;
         Ok(())
     }
@@ -371,7 +373,8 @@ fn checked(entries: &[Value], from: usize, end: usize) -> Result<Vec<PrunedEntry
         let content =
             entry.get("content").and_then(Value::as_str).ok_or("an entry has neither index nor content")?;
         if !content.trim().is_empty() {
-            kept.push(PrunedEntry::Text(content.trim().to_owned()));
+            // The escapes of JSON may hide a mark from the check of the whole answer.
+            kept.push(PrunedEntry::Text(defused(content.trim())));
         }
     }
     Ok(kept)

@@ -66,6 +66,7 @@ pub(super) fn refill_newest(context: &PlanContext<'_>, choice: &mut CompactionSe
     let mut sum = context.sum_of(|unit| !choice.gone[unit], &choice.cleared);
     sum.new += context.cost(context.note(&choice.gone));
     let mut refill = SelectionRestorer { context, choice, sum, least: most, most };
+    // From the newest on: what is near the end is most likely needed again.
     for unit in (0..context.units.len()).rev() {
         if refill.choice.gone[unit] {
             refill.take(unit, HANDLE_TOKENS);

@@ -8,6 +8,7 @@
 //! If no edit fits, the plan is an error with the sizes. Pinned facts replace the dropped messages where there
 //! is room.
 
+use super::documents::{half_of_room, water_level};
 use super::earlier_summary::with_less_earlier;
 use super::{ContextOverflow, LONG_MESSAGE, Plan, PlanContext, PlanTrigger, extract, is_clearable, restore};
 use crate::estimate::TokensByScript;
@@ -155,8 +156,30 @@ impl<'a> LastResortPlanner<'a> {
         (self.max_facts_tokens() + super::draft::HEADER_TOKENS / 2) * 9 / 8 + target / 32
     }
 
-    /// Returns the edit of a selection, with pinned facts below the note if there is room.
+    /// Returns the edit of a selection, with the user's documents cut and pinned facts below the note if there is room.
     fn removal_with_facts(&self, choice: &CompactionSelection, target: u64) -> ViewEdit {
+        self.removal_beside_documents(choice, target)
+            .unwrap_or_else(|| self.removal_without_documents(choice, target))
+    }
+
+    /// Returns the edit of a selection that cuts documents of the user where the selection drops them. `None` if there are
+    /// none, or if they have no room.
+    fn removal_beside_documents(&self, choice: &CompactionSelection, target: u64) -> Option<ViewEdit> {
+        let mut kept = choice.clone();
+        self.context.keep_documents(&mut kept, half_of_room(self.context.fixed_tokens, target));
+        if kept.gone == choice.gone {
+            return None;
+        }
+        let edit = if kept.gone.contains(&true) {
+            self.removal_without_documents(&kept, target)
+        } else {
+            ViewEdit { strategy: NAME.to_owned(), ..self.context.clearing(&kept)? }
+        };
+        self.below(target, self.measured(edit))
+    }
+
+    /// Returns the edit of a selection, with pinned facts below the note if there is room.
+    fn removal_without_documents(&self, choice: &CompactionSelection, target: u64) -> ViewEdit {
         let bare = self.context.removal_by(choice, NAME);
         let told = self.removal_with_text(choice, self.max_text_tokens());
         if let Some(told) = told.filter(|told| told.compressed_bound < limit_with_facts(target)) {
@@ -315,9 +338,11 @@ impl<'a> LastResortPlanner<'a> {
             .collect()
     }
 
-    /// Returns the room of all results of the newest step where they cannot be shown whole, in tokens. The room is
-    /// three quarters of the free part beside the smallest request. If that exceeds a quarter of all room, the results
-    /// get no more than half of the free part: a result that no window holds is not worth all other messages.
+    /// Returns the room of all results of the newest step where they cannot be shown whole, in tokens.
+    ///
+    /// The room is three quarters of the free part beside the smallest request. If that exceeds a quarter of all room,
+    /// the results get no more than half of the free part: a result that no window holds is not worth all other
+    /// messages. Other results are: before one of them is cut, the older messages make room.
     fn room_of_results(&self, results: &[usize], target: u64) -> Option<u64> {
         let gone = self.drop_before_steps(1).unwrap_or_else(|| vec![false; self.context.units.len()]);
         let note = self.context.cost(self.context.note(&gone));
@@ -327,24 +352,22 @@ impl<'a> LastResortPlanner<'a> {
         }
         // New text may have up to an eighth more tokens than its estimate.
         let free = limit_with_facts(target).saturating_sub(least) * 8 / 9;
-        let room = free - free / 4;
-        Some(room.min((self.context.budget.usable / 4).max(free / 2)))
+        let most = free - free / 4;
+        let usual = most.min((self.context.budget.usable / 4).max(free / 2));
+        let cuts_no_other = |room: &u64| {
+            let level = self.fair_share(results, *room);
+            results.iter().all(|at| {
+                let size = self.context.worth_clearing(*at);
+                size <= level || size > free
+            })
+        };
+        Some([usual, most].into_iter().find(cuts_no_other).unwrap_or(free))
     }
 
-    /// Returns the most tokens of each result so that all have at most `room` together. Room that small results leave
-    /// goes to the large ones.
+    /// Returns the most tokens of each result so that all have at most `room` together. Only the largest results are
+    /// cut: room that small ones leave goes to them.
     fn fair_share(&self, results: &[usize], room: u64) -> u64 {
-        let mut sizes: Vec<u64> = results.iter().map(|at| self.context.worth_clearing(*at)).collect();
-        sizes.sort_unstable();
-        let (mut left, mut share) = (room, 0);
-        for (at, size) in sizes.iter().enumerate() {
-            share = left / (sizes.len() - at) as u64;
-            if *size > share {
-                break;
-            }
-            left -= size;
-        }
-        share
+        water_level(results.iter().map(|at| self.context.worth_clearing(*at)).collect(), room)
     }
 
     /// Returns the edit that clears the `marked` results and keeps all older messages, or as many of the newest steps
@@ -374,7 +397,8 @@ impl<'a> LastResortPlanner<'a> {
     /// Fills the cleared results of an edit with their beginnings and ends, in at most `each` tokens each.
     fn with_excerpts(&self, mut edit: ViewEdit, each: u64) -> ViewEdit {
         for op in &mut edit.ops {
-            if let ViewOperation::Placeholder { seq, excerpt, cut } = op {
+            // A typed message has its excerpt already.
+            if let ViewOperation::Placeholder { seq, excerpt, cut: cut @ false } = op {
                 (*excerpt, *cut) = (self.excerpt(*seq, each), true);
             }
         }
@@ -443,6 +467,7 @@ impl<'a> LastResortPlanner<'a> {
         let note = gone.as_ref().map(|gone| self.context.cost(self.context.note(gone))).unwrap_or_default();
         let others = self.context.reading(|_| false, &[], note).bound();
         // The other half of the room is for the model: for the parts that `recall` brings, and for its answer.
+        // The other half is for what the model reads and says next (decision 0046).
         let mut room = limit_with_facts(target).checked_sub(others)? / 2;
         for _ in 0..MAX_CUT_ATTEMPTS {
             let limit = TextLimit { max_chars: u64::MAX, max_tokens: room };

@@ -182,6 +182,7 @@ pub(crate) fn shortened(text: &str, most: u64, count: &dyn Fn(&str) -> u64) -> O
         return None;
     }
     let chars = text.chars().count() as u64;
+    // A first guess by the ratio of the text. The loop corrects it, because tokens differ in length.
     let mut kept = chars.saturating_mul(most) / tokens;
     while kept >= 8 {
         let (head, tail) = ((kept * 2 / 3) as usize, (kept / 3) as usize);

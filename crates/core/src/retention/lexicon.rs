@@ -218,6 +218,90 @@ pub(crate) const CASUAL_CHANGE_CUES: &str = "now actually new latest wait change
     maintenant plus nouveau nouvelle ahora mejor nuevo nueva agora melhor novo nova ora adesso meglio nuovo nuova \
     теперь лучше новый новая новое nu toch nieuw nieuwe liever teraz raczej nowy nowa nowe";
 
+/// Phrases that make a question a request to the model.
+pub(crate) const REQUEST_PHRASES: &str = "can you, could you, would you, will you, can we, could we, is it possible, kannst du, könntest du, \
+    könnten sie, können sie, würdest du, würden sie, könnt ihr, könntet ihr, magst du, peux-tu, peux tu, pourrais-tu, \
+    pourrais tu, pouvez-vous, pouvez vous, pourriez-vous, pourriez vous, tu peux, tu pourrais, vous pouvez, vous pourriez, \
+    veux-tu, voulez-vous, puedes, podrías, puede, podría, podéis, podríais, quieres, te importaría, puoi, potresti, può, \
+    potrebbe, potete, potreste, pode, podes, podem, poderia, poderias, poderiam, можешь, можете, мог бы, могла бы, могли \
+    бы, мог бы ты, kun je, kan je, kunt u, kan u, zou je, zou u, wil je, wilt u, możesz, możecie, mógłbyś, mogłabyś";
+
+/// Phrases of scope that hold beyond the next answer. Other phrases of scope may be about one answer: "can you show me
+/// only the last line".
+pub(crate) const STANDING_SCOPES: &str = "from now on, from here on, always, never, whenever, every time, each time, going forward, in \
+    future, in the future, by default, at all times, make sure, make certain, be sure, ensure, anytime, any time, ab jetzt, \
+    ab sofort, von nun an, von jetzt an, immer, nie, niemals, stets, künftig, zukünftig, in zukunft, jedes mal, jedesmal, \
+    grundsätzlich, standardmäßig, sicherstellen, darauf achten, toujours, jamais, désormais, dorénavant, à partir de \
+    maintenant, à l'avenir, chaque fois, par défaut, t'assurer, vous assurer, siempre, nunca, jamás, a partir de ahora, de \
+    ahora en adelante, en adelante, cada vez, por defecto, asegurarte, asegurarse, sempre, mai, da ora in poi, d'ora in \
+    poi, d'ora in avanti, ogni volta, assicurarti, jamais, a partir de agora, de agora em diante, toda vez, всегда, \
+    никогда, впредь, отныне, с этого момента, каждый раз, altijd, nooit, voortaan, vanaf nu, telkens, zawsze, nigdy, od \
+    teraz, odtąd, za każdym razem";
+
+/// Forms of a request in Chinese, Japanese and Korean questions.
+pub(crate) const UNSPACED_REQUESTS: &str = "能不能 可不可以 可以 能否 请 請 くれますか くれませんか もらえますか もらえませんか いただけますか いただけませんか \
+    주시겠 주실 줄래";
+
+/// Words that forbid the noun behind them.
+pub(crate) const PROHIBITING_DETERMINERS: &str = "no kein keine keinen keinerlei pas aucun aucune sin ningún ninguna sem nenhum nenhuma niente nessun nessuno \
+    nessuna без никаких geen bez żadnych";
+
+/// Nouns behind such words in answers and remarks: "no problem", "keine Ahnung", "no lo sé".
+pub(crate) const NO_PROHIBITIONS: &str = "problem problems worries worry idea clue thanks need way doubt luck wonder rush matter one longer kidding \
+    question questions hurry chance biggie news reason surprise sign trace point big sweat ahnung sorge sorgen frage fragen \
+    angst zeit lust wunder thema ding stress eile chance grund problème problèmes souci soucis panique mal tout idée doute \
+    problema problemas duda embargo sé tengo puedo creo quiero veo tiene puede funciona va entiendo importa recuerdo \
+    dúvida male problemi paura panico che di проблем сомнения idee probleem problemu wątpienia";
+
+/// Cues that only say from when on a statement holds. They take nothing back: "from now on ask before you push".
+pub(crate) const ADDING_CHANGE_CUES: &str = "from now on, from here on, as of today, update, ab jetzt, ab sofort, von nun an, künftig, \
+    désormais, dorénavant, à partir de maintenant, a partir de ahora, de ahora en adelante, a partir de agora, de agora em \
+    diante, da ora in poi, d'ora in poi, отныне, с этого момента, voortaan, vanaf nu, od teraz, odtąd";
+
+/// Phrases that name what a statement takes back.
+pub(crate) const WITHDRAWALS: &str = "instead of, rather than, forget, statt, anstatt, vergiss, au lieu de, plutôt que, oublie, \
+    oubliez, en lugar de, en vez de, olvida, olvide, em vez de, ao invés de, esqueça, esquece, invece di, al posto di, \
+    dimentica, вместо, забудь, забудьте, in plaats van, vergeet, zamiast, zapomnij";
+
+/// Words that begin the naming of what something is not: "the last column, not the first".
+pub(crate) const CONTRASTS: &str = "not no nicht kein keine pas non não не niet geen nie";
+
+/// Words that deny wherever they stand in a clause.
+pub(crate) const NEGATIONS: &str = "never not don't dont doesn't can't cannot mustn't shouldn't won't nobody nie niemals nicht kein keine \
+    keinen keinem keiner ne n' jamais nunca jamás não nem non никогда не нельзя нет nooit niet geen nigdy";
+
+/// Words that deny at the beginning of a statement. Within one they may belong to a noun: "answers with no dashes".
+pub(crate) const OPENING_NEGATIONS: &str =
+    "no without avoid pas sin sem mai niente nessun nessuno nessuna без bez";
+
+/// Prepositions whose phrase limits an order to a part of the work: "to customers", "in the report".
+pub(crate) const QUALIFYING_PREPOSITIONS: &str = "to for about in on für im auf bei zu zur zum pour dans sur à aux chez para en sobre su nel nella \
+    em для в на к voor op aan over dla w";
+
+/// Conjunctions whose clause says when an order holds.
+pub(crate) const QUALIFYING_CONJUNCTIONS: &str = "before after when whenever if unless until while bevor wenn falls sobald nachdem solange quand \
+    lorsque avant après si cuando antes después hasta quando prima dopo finché antes depois когда если прежде после \
+    als wanneer voordat nadat kiedy gdy jeśli zanim po";
+
+/// Words in a phrase that limit nothing.
+pub(crate) const UNQUALIFYING_WORDS: &str = "time times zone style tone unit units format general partir ahora adelante agora diante avanti poi \
+    maintenant l'avenir zukunft future";
+
+/// Words before a number that make the number a value: limits and equality.
+pub(crate) const LIMIT_WORDS: &str = "is are was be than most least under over below above within exactly limit max maximum min minimum cap \
+    ceiling budget timeout every each to until ist sind beträgt auf unter über höchstens mindestens maximal alle jede \
+    est sont moins plus sous à es son hasta menos más máximo mínimo é são até mais è sono entro massimo meno più до не \
+    более менее hoogstens minstens onder jest do";
+
+/// Units behind a number, which make the number a value.
+pub(crate) const NUMBER_UNITS: &str = "percent euro euros dollar dollars usd eur chf gbp pounds francs word words sentence sentences line lines char \
+    chars character characters token tokens byte bytes kb mb gb ms second seconds minute minutes hour hours day days week \
+    weeks month months year years km cm mm mg kg times items bullets paragraphs spaces people colours colors wörter \
+    worte wörtern worten zeilen sätze sätzen zeichen sekunden minuten stunden tage tagen wochen prozent franken mots lignes \
+    phrases secondes heures jours semaines palabras líneas frases segundos minutos horas días semanas palavras linhas \
+    dias parole righe frasi secondi minuti ore giorni слов слова строк минут секунд часов дней рублей woorden regels \
+    dagen uren słów dni godzin";
+
 /// Words of messages that only say that the work goes on.
 pub(crate) const SLIGHT_WORDS: &str = "\
     a again ahead all alright and begin carry continue cool do fine go good great hello hey hi it just \

@@ -3,12 +3,17 @@
 //! Two signs show an order in any language. One is the mood: a command or an obligation. The other is the scope: a word
 //! for the time or the frequency with which the order holds. Both are closed word classes
 //! ([`lexicon`](super::lexicon)); the subject of the order does not matter. Questions and statements in the first
-//! person are no orders.
+//! person are no orders. Two forms of an order have no imperative: a prohibition without a verb ("No emojis."), and a
+//! polite question with a scope ("Could you always answer in French?").
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use super::lexicon::{LEXICONS, SLIGHT_WORDS, UNSPACED_COMMANDS, UNSPACED_QUESTIONS, UNSPACED_SCOPE};
+use super::lexicon::{
+    LEXICONS, NO_PROHIBITIONS, PROHIBITING_DETERMINERS, REQUEST_PHRASES, SLIGHT_WORDS, STANDING_SCOPES,
+    UNSPACED_COMMANDS, UNSPACED_QUESTIONS, UNSPACED_REQUESTS, UNSPACED_SCOPE,
+};
+use super::subjects::subject_of;
 use crate::retention_report::facts::binds;
 
 /// The lowest score of a standing order.
@@ -26,6 +31,24 @@ const MAX_LABEL_WORDS: usize = 4;
 
 /// The part of the score that a label in capitals adds to all sentences of the line.
 const LABEL_SCORE: i32 = 3;
+
+/// The part of the score that a command or an obligation adds.
+const MOOD_SCORE: i32 = 2;
+
+/// The part of the score that a scope adds.
+const SCOPE_SCORE: i32 = 2;
+
+/// The part of the score that a prohibition without a verb adds. It holds for all answers, unlike a single command.
+const PROHIBITION_SCORE: i32 = 3;
+
+/// The score of a question that asks for no lasting change.
+const QUESTION_SCORE: i32 = -3;
+
+/// The most words of a prohibition without a verb. Longer sentences have a verb.
+const MAX_PROHIBITION_WORDS: usize = 8;
+
+/// The place in a question, in words, before which a request begins: "And by the way, could you".
+const MAX_REQUEST_START: usize = 6;
 
 /// The levels of log lines. `WARNING` and `CRITICAL` are none of them: people begin orders with these words.
 const LOG_LEVELS: &[&str] = &["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "PANIC"];
@@ -55,9 +78,9 @@ fn is_log_line(line: &str) -> bool {
 
 /// Returns the score of a sentence as a standing order; [`ORDER_SCORE`] or more for an order.
 pub(crate) fn order_score(sentence: &str) -> i32 {
-    let sentence = sentence.trim();
+    let sentence = without_list_mark(sentence.trim());
     if is_question(sentence) {
-        return -3;
+        return if is_standing_request(sentence) { MOOD_SCORE + SCOPE_SCORE } else { QUESTION_SCORE };
     }
     if is_log_line(sentence) {
         return 0;
@@ -72,11 +95,15 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
     if label {
         score += LABEL_SCORE;
     }
-    if is_command(&words) || has_unspaced(body, UNSPACED_COMMANDS) {
-        score += 2;
-    }
+    score += match absence(&words) {
+        Some(Absence::Forbidden) => PROHIBITION_SCORE,
+        // "No" may stand before an imperative in Spanish, but not in "no problem at all".
+        Some(Absence::Remarked) => 0,
+        None if is_command(&words) || has_unspaced(body, UNSPACED_COMMANDS) => MOOD_SCORE,
+        None => 0,
+    };
     if has_scope(&plain) || has_unspaced(body, UNSPACED_SCOPE) {
-        score += 2;
+        score += SCOPE_SCORE;
     }
     if binds(body) {
         score += 1;
@@ -98,6 +125,78 @@ pub(crate) fn is_question(sentence: &str) -> bool {
     // The marks are the Latin, the full-width, the Arabic and the Greek one, which only looks like a semicolon.
     end.ends_with(['?', '\u{ff1f}', '\u{61f}', '\u{37e}'])
         || UNSPACED_QUESTIONS.split(' ').any(|mark| end.trim_end_matches(['。', '.']).ends_with(mark))
+}
+
+/// Returns whether a question asks for something that holds from now on: "Could you always answer in French?"
+fn is_standing_request(sentence: &str) -> bool {
+    static REQUESTS: LazyLock<PhraseSet> = LazyLock::new(|| PhraseSet::of([REQUEST_PHRASES].into_iter()));
+    static SCOPES: LazyLock<PhraseSet> = LazyLock::new(|| PhraseSet::of([STANDING_SCOPES].into_iter()));
+    if has_unspaced(sentence, UNSPACED_REQUESTS) {
+        return has_unspaced(sentence, UNSPACED_SCOPE);
+    }
+    let words = plain_words(sentence);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let start = &words[..words.len().min(MAX_REQUEST_START)];
+    // "Can you show me every file" is about one answer. "Every answer" is not.
+    let is_of_each_answer =
+        words.windows(2).any(|pair| EACH.contains(&pair[0]) && subject_of(pair[1]) == Some(ANSWERS));
+    has_phrase(&REQUESTS, start) && (has_phrase(&SCOPES, &words) || is_of_each_answer)
+}
+
+/// The words for each one, in several languages.
+const EACH: &[&str] =
+    &["every", "each", "all", "jede", "jeder", "chaque", "cada", "ogni", "каждый", "elk", "elke", "każdą"];
+
+/// The subject whose words name the model's answers.
+const ANSWERS: &str = "§style";
+
+/// The meaning of a sentence without a verb for a thing that it names as absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Absence {
+    /// A prohibition: "No emojis", "Bitte keine Tabellen".
+    Forbidden,
+    /// A remark: "No problem at all", "No tests failed".
+    Remarked,
+}
+
+/// Returns what words say of an absent thing; `None` if they begin with no such word as "no".
+fn absence(words: &[String]) -> Option<Absence> {
+    static DETERMINERS: LazyLock<BTreeSet<&'static str>> =
+        LazyLock::new(|| PROHIBITING_DETERMINERS.split_whitespace().collect());
+    static EXCEPTIONS: LazyLock<BTreeSet<&'static str>> =
+        LazyLock::new(|| NO_PROHIBITIONS.split_whitespace().collect());
+    let start = words.iter().position(|word| !PLEAS.contains(&word.as_str()))?;
+    let clause: Vec<&str> =
+        words[start..].iter().map(String::as_str).take_while(|word| *word != CLAUSE).collect();
+    // "Pas de tableaux" has a preposition between. "Pas mal" is no prohibition.
+    let (determiner, rest) = match clause[..] {
+        ["pas", "de" | "du", ref rest @ ..] => ("pas", rest),
+        ["pas", noun, ..] if !noun.starts_with("d'") => return None,
+        [determiner, ref rest @ ..] => (determiner, rest),
+        [] => return None,
+    };
+    let [noun, others @ ..] = rest else { return None };
+    if !DETERMINERS.contains(determiner) || is_function_word(noun) {
+        return None;
+    }
+    if rest.len() > MAX_PROHIBITION_WORDS {
+        return None;
+    }
+    // "No tests failed" and "no backups were made" tell of something.
+    let tells = |word: &&str| is_auxiliary(word) || word.ends_with("ed") && *word != "allowed";
+    let is_remark = others.first().is_some_and(tells) || EXCEPTIONS.contains(noun.trim_start_matches("d'"));
+    Some(if is_remark { Absence::Remarked } else { Absence::Forbidden })
+}
+
+/// Words of courtesy before a prohibition.
+const PLEAS: &[&str] =
+    &["please", "and", "also", "bitte", "und", "auch", "por", "favor", "y", "et", "e", "per", "favore"];
+
+/// Returns a sentence without the number of an item in a list.
+fn without_list_mark(sentence: &str) -> &str {
+    let text = sentence.trim_start_matches(|char: char| char.is_ascii_digit());
+    let body = text.strip_prefix(['.', ')']).and_then(|body| body.strip_prefix(' '));
+    body.filter(|_| text.len() < sentence.len()).unwrap_or(sentence)
 }
 
 /// Returns whether a sentence only says that the work goes on: `go on with step 45`.
@@ -123,6 +222,16 @@ pub(crate) fn is_function_word(word: &str) -> bool {
         || WORD_CLASSES.subordinators.contains(word)
         || WORD_CLASSES.lead_ins.contains(word)
         || WORD_CLASSES.second_person.contains(word)
+}
+
+/// Returns whether a word is a form of an auxiliary verb in any language.
+pub(super) fn is_auxiliary(word: &str) -> bool {
+    WORD_CLASSES.auxiliaries.contains(word)
+}
+
+/// Returns whether a word may stand before an imperative in any language.
+pub(super) fn is_lead_in(word: &str) -> bool {
+    WORD_CLASSES.lead_ins.contains(word)
 }
 
 /// Returns whether one of the phrases occurs in `words`.
@@ -184,10 +293,10 @@ static WORD_CLASSES: LazyLock<WordClasses> = LazyLock::new(|| {
 });
 
 /// The mark between clauses in a list of words.
-const CLAUSE: &str = "|";
+pub(super) const CLAUSE: &str = "|";
 
 /// Returns the words of a text in lower case, with [`CLAUSE`] between clauses.
-fn words_of(text: &str) -> Vec<String> {
+pub(super) fn words_of(text: &str) -> Vec<String> {
     let mut spaced = String::with_capacity(text.len() + 8);
     for char in text.chars() {
         match char {
@@ -295,7 +404,23 @@ mod tests {
     #[test]
     fn questions_and_talk_about_oneself_do_not() {
         let others = [
-            "Can you always answer in French?",
+            "Can you answer in French?",
+            "Did you always work in Paris?",
+            "Why is the report always late?",
+            "Is every page slow?",
+            "Do you know if the job runs every night?",
+            "What do you think about the tax table compared to the audit log?",
+            "Kennst du jeden Ort hier?",
+            "No idea.",
+            "No, that is fine.",
+            "No problem at all.",
+            "No, thanks.",
+            "Nein danke.",
+            "Keine Ahnung.",
+            "Kein Problem.",
+            "Pas de problème.",
+            "Sin problema.",
+            "No lo sé.",
             "I'm going to try the podcast first.",
             "That's really cool!",
             "We had a big family and felt supported.",
@@ -309,6 +434,59 @@ mod tests {
         ];
         for other in others {
             assert!(order_score(other) < ORDER_SCORE, "{}: {other}", order_score(other));
+        }
+    }
+
+    #[test]
+    fn prohibitions_without_a_verb_are_orders() {
+        let orders = [
+            "No emojis.",
+            "No tables, please.",
+            "No jokes.",
+            "- no print statements",
+            "Please no emojis.",
+            "Keine Emojis.",
+            "Bitte keine Tabellen.",
+            "Kein Smalltalk.",
+            "Pas de tableaux.",
+            "Pas d'emojis, merci.",
+            "Sin emojis.",
+            "Sem tabelas.",
+            "Niente emoji.",
+            "Nessuna tabella.",
+            "Não uses tabelas.",
+            "Без таблиц.",
+            "Geen emoji's.",
+            "Bez tabel.",
+        ];
+        for order in orders {
+            assert!(order_score(order) >= ORDER_SCORE, "{}: {order}", order_score(order));
+        }
+    }
+
+    #[test]
+    fn polite_questions_with_a_scope_are_orders() {
+        let orders = [
+            "Could you from now on write all SQL keywords in upper case?",
+            "Would you mind always adding the ticket number at the top of each reply?",
+            "Can you make sure you never mention prices?",
+            "Can you please always end your replies with the word OVER?",
+            "Will you keep every answer short?",
+            "Könntest du mir bitte ab jetzt immer zuerst den Plan zeigen?",
+            "Kannst du bitte nie Tabellen verwenden?",
+            "Würden Sie bitte künftig auf Deutsch antworten?",
+            "Peux-tu toujours répondre en français ?",
+            "Pourriez-vous désormais éviter les tableaux ?",
+            "Est-ce que tu peux toujours répondre en français ?",
+            "¿Puedes responder siempre en español?",
+            "¿Podrías a partir de ahora evitar las tablas?",
+            "Puoi rispondere sempre in italiano?",
+            "Você pode sempre responder em português?",
+            "これからは箇条書きで答えてくれますか。",
+            "앞으로는 표로 정리해 주시겠어요?",
+        ];
+        for order in orders {
+            assert!(order_score(order) >= ORDER_SCORE, "{}: {order}", order_score(order));
         }
     }
 

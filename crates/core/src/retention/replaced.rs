@@ -5,6 +5,10 @@
 //! orders, and the later one names a value that excludes the earlier one's: "in Pacific time" after "in UTC".
 //! Words for one subject count as one word ([`subjects`](super::subjects)).
 //!
+//! A number is a value behind a limit, an equality or before a unit. Elsewhere it is a name: "server 3" and "server 7"
+//! are two servers. Orders add up unless the later one takes the earlier one back, or repeats all of it but its value
+//! ([`statement_form`](super::statement_form)). A prohibition ends only by words that speak of the same thing.
+//!
 //! A statement taken for replaced by mistake costs more than one that is missed: an order may leave the view, while two
 //! statements that are both shown still say which is newer. So "now" and "new" announce a change only beside a value, a
 //! subject, or most of the earlier words, and talk that is no order itself must share words of the order to replace it.
@@ -12,10 +16,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use super::lexicon::{CASUAL_CHANGE_CUES, LEXICONS, UNSPACED_CHANGES};
+use super::lexicon::{ADDING_CHANGE_CUES, CASUAL_CHANGE_CUES, LEXICONS, UNSPACED_CHANGES};
 use super::mood::{
     ORDER_SCORE, PhraseSet, has_phrase, has_unspaced, is_function_word, order_score, plain_words,
 };
+use super::statement_form::StatementForm;
 use super::subjects::{StatementSubjects, is_subject_term, subject_of};
 use crate::retention_report::facts::is_unspaced;
 
@@ -36,6 +41,15 @@ const SHARE_WITH_SUBJECT: f64 = 0.15;
 /// differs.
 const SHARE_WITHOUT_CUE: f64 = 0.9;
 
+/// The share of a prohibition's weighted words that a permission must repeat to end the prohibition.
+const REPEATED_BY_PERMISSION: f64 = 0.9;
+
+/// The number of terms that an order and its replacement share at least: a verb and an object.
+const MIN_SHARED_TERMS: usize = 2;
+
+/// The number of the earlier order's terms that a new version may leave out: its value.
+const MAX_OWN_TERMS: usize = 1;
+
 /// The part of the largest share that an earlier statement must reach to be replaced beside the most similar one.
 const SAME_SHARE: f64 = 0.95;
 
@@ -55,7 +69,12 @@ struct ComparableStatement {
     announces_change: bool,
     /// `true` if the statement announces a change by a cue that is rare in other talk.
     is_clear_change: bool,
+    /// `true` if the statement announces a change by a cue that takes something back: "forget", "no longer".
+    takes_back: bool,
     is_order: bool,
+    /// `true` if the statement is an order without its label too. "FACT: Bo is on call" has only the label.
+    has_order_form: bool,
+    form: StatementForm,
 }
 
 impl ComparableStatement {
@@ -140,9 +159,62 @@ pub(crate) fn replacements(statements: &[(usize, &str)]) -> Vec<Option<usize>> {
     replaced
 }
 
+/// Returns whether a statement is an order without its label in capitals too: "FACT: Bo is on call" is none.
+pub(crate) fn has_order_form(text: &str) -> bool {
+    order_score(without_kind(text)) >= ORDER_SCORE
+}
+
 /// Returns whether a statement names a value or announces a change.
 pub(crate) fn is_telling(text: &str) -> bool {
     text.bytes().any(|byte| byte.is_ascii_digit()) || announces_change(text, &plain_words(text))
+}
+
+/// The words that two statements have in common, by weight.
+struct Overlap {
+    shared: f64,
+    /// The number of shared terms.
+    shared_terms: usize,
+    /// The number of the earlier statement's terms that the later one leaves out.
+    own_terms: usize,
+    earlier_weight: f64,
+    least_weight: f64,
+    most_weight: f64,
+    /// `true` if the later statement has a value that the earlier one has not.
+    has_other_value: bool,
+    names_old_value: bool,
+}
+
+impl Overlap {
+    fn of(earlier: &ComparableStatement, later: &ComparableStatement, index: &WordIndex<'_>) -> Self {
+        let (earlier_weight, later_weight) =
+            (index.total_weight(&earlier.words), index.total_weight(&later.words));
+        let shared_terms = earlier.words.intersection(&later.words).count();
+        Self {
+            shared: index.total_weight(earlier.words.intersection(&later.words)),
+            shared_terms,
+            own_terms: earlier.words.len() - shared_terms,
+            earlier_weight,
+            least_weight: earlier_weight.min(later_weight),
+            most_weight: earlier_weight.max(later_weight),
+            has_other_value: later.values.iter().any(|value| !earlier.values.contains(value)),
+            names_old_value: earlier.values.iter().any(|value| later.values.contains(value)),
+        }
+    }
+
+    /// Returns the share of the shorter statement.
+    fn share(&self) -> f64 {
+        self.shared / self.least_weight
+    }
+
+    /// Returns the share of the earlier statement.
+    fn repeated(&self) -> f64 {
+        self.shared / self.earlier_weight
+    }
+
+    /// Returns the share of the longer statement.
+    fn share_of_longer(&self) -> f64 {
+        self.shared / self.most_weight
+    }
 }
 
 /// Returns the share of both statements' words that they have in common; `None` if the later one replaces nothing.
@@ -151,42 +223,106 @@ fn replaced_share(
     later: &ComparableStatement,
     index: &WordIndex<'_>,
 ) -> Option<f64> {
-    let shared = index.total_weight(earlier.words.intersection(&later.words));
-    let (earlier_weight, later_weight) =
-        (index.total_weight(&earlier.words), index.total_weight(&later.words));
-    let least = earlier_weight.min(later_weight);
-    if least == 0.0 || shared == 0.0 {
+    let overlap = Overlap::of(earlier, later, index);
+    if overlap.least_weight == 0.0 || overlap.shared == 0.0 {
         return None;
     }
-    let share = shared / least;
-    let most = earlier_weight.max(later_weight);
-    if earlier.subjects.differ_in_class(&later.subjects) {
+    // "Invoice 4712 is paid now" says nothing of invoice 4711.
+    let is_other_thing = earlier.form.names_other_thing(&later.form) && !overlap.names_old_value;
+    if earlier.subjects.differ_in_class(&later.subjects) || is_other_thing {
         return None;
     }
-    let is_excluded = earlier.subjects.are_excluded_by(&later.subjects);
-    let has_other_value = later.values.iter().any(|value| !earlier.values.contains(value));
-    let names_old_value = earlier.values.iter().any(|value| later.values.contains(value));
-    let is_replaced = if is_excluded && earlier.is_order && (later.is_order || later.announces_change) {
-        true
-    } else if later.announces_change {
-        let is_meant = later.is_clear_change
-            || has_other_value
-            || shared / earlier_weight >= REPEATED_WITH_CASUAL_CUE && shared / most >= SHARE_WITH_CUE;
-        // One word of a short remark is a large share of the remark, and says nothing of the order.
-        let is_about_order = !earlier.is_order
-            || later.is_order
-            || later.is_clear_change
-            || shared / earlier_weight >= SHARE_WITH_CUE;
-        let has_enough = is_meant && is_about_order && share >= SHARE_WITH_CUE;
-        // A change that names the old value ("500, no longer 300") needs fewer common words than another one.
-        has_enough && (has_other_value || earlier.words != later.words)
-            || names_old_value && has_other_value && share >= SHARE_WITH_CUE / 2.0
-            || share >= SHARE_WITH_SUBJECT && earlier.has_subject_of(later)
-    } else {
-        !earlier.values.is_empty() && has_other_value && shared / most >= SHARE_WITHOUT_CUE
-    };
-    let all = earlier_weight + later_weight - shared;
-    is_replaced.then(|| shared / all)
+    let is_excluded = earlier.subjects.are_excluded_by(&later.subjects)
+        && earlier.is_order
+        && (later.is_order || later.announces_change)
+        && earlier.form.is_negative == later.form.is_negative
+        && !earlier.form.differs_in_scope(&later.form);
+    let is_replaced = is_excluded
+        || if !later.announces_change {
+            is_same_with_other_value(earlier, later, &overlap)
+        } else if !announces_change_of(earlier, later, &overlap) {
+            false
+        } else if earlier.has_order_form {
+            ends_order(earlier, later, &overlap)
+        } else {
+            true
+        };
+    let all = earlier.words.union(&later.words);
+    is_replaced.then(|| overlap.shared / index.total_weight(all))
+}
+
+/// Returns whether both statements are equal but for a value.
+fn is_same_with_other_value(
+    earlier: &ComparableStatement,
+    later: &ComparableStatement,
+    overlap: &Overlap,
+) -> bool {
+    let mut old = earlier.values.difference(&later.values).peekable();
+    let mut new = later.values.difference(&earlier.values).peekable();
+    // A number that is no value names another thing: "fix issue 15" after "fix issue 12".
+    let are_values = old.peek().is_some()
+        && new.peek().is_some()
+        && old.all(|value| earlier.form.settings.contains(value))
+        && new.all(|value| later.form.settings.contains(value));
+    are_values
+        && overlap.share_of_longer() >= SHARE_WITHOUT_CUE
+        && earlier.form.is_negative == later.form.is_negative
+}
+
+/// Returns whether a later statement that announces a change speaks of the earlier one.
+fn announces_change_of(
+    earlier: &ComparableStatement,
+    later: &ComparableStatement,
+    overlap: &Overlap,
+) -> bool {
+    let (share, repeated) = (overlap.share(), overlap.repeated());
+    let is_meant = later.is_clear_change
+        || overlap.has_other_value
+        || repeated >= REPEATED_WITH_CASUAL_CUE && overlap.share_of_longer() >= SHARE_WITH_CUE;
+    // One word of a short remark is a large share of the remark, and says nothing of the order.
+    let is_about_order =
+        !earlier.is_order || later.is_order || later.is_clear_change || repeated >= SHARE_WITH_CUE;
+    let has_enough = is_meant && is_about_order && share >= SHARE_WITH_CUE;
+    // A change that names the old value ("500, no longer 300") needs fewer common words than another one.
+    has_enough
+        && (overlap.has_other_value || earlier.words != later.words || has_other_polarity(earlier, later))
+        || overlap.names_old_value && overlap.has_other_value && share >= SHARE_WITH_CUE / 2.0
+        || share >= SHARE_WITH_SUBJECT && earlier.has_subject_of(later)
+}
+
+/// Returns whether a later statement allows what the earlier one forbids, or the reverse.
+fn has_other_polarity(earlier: &ComparableStatement, later: &ComparableStatement) -> bool {
+    earlier.form.is_negative != later.form.is_negative
+}
+
+/// Returns whether a change that speaks of an order's words ends the order, and does not add another one.
+fn ends_order(earlier: &ComparableStatement, later: &ComparableStatement, overlap: &Overlap) -> bool {
+    let names_change_of_value = overlap.names_old_value && overlap.has_other_value;
+    // "Instead of mocks, write fakes" takes back what was said of mocks, and no other order.
+    let withdrawn = &later.form.withdrawn;
+    let is_withdrawn =
+        withdrawn.iter().any(|word| earlier.words.contains(word) || earlier.values.contains(word));
+    if has_other_polarity(earlier, later) {
+        let is_taken_back = later.takes_back && (names_change_of_value || is_withdrawn);
+        return overlap.repeated() >= REPEATED_BY_PERMISSION || is_taken_back;
+    }
+    let differs_in_scope = earlier.form.differs_in_scope(&later.form) && !is_withdrawn;
+    if differs_in_scope || !withdrawn.is_empty() && !is_withdrawn {
+        return false;
+    }
+    let is_of_subject = earlier.has_subject_of(later);
+    if later.takes_back {
+        return overlap.shared_terms >= MIN_SHARED_TERMS || names_change_of_value || is_of_subject;
+    }
+    // Prohibitions add up: what was forbidden stays so, whatever is forbidden from now on.
+    if earlier.form.is_negative {
+        return is_same_with_other_value(earlier, later, overlap);
+    }
+    let is_new_version = overlap.shared_terms >= MIN_SHARED_TERMS && overlap.own_terms <= MAX_OWN_TERMS;
+    // The only subject of its kind is not enough without a value: a branch may have several orders.
+    let has_values = !earlier.values.is_empty() && !later.values.is_empty();
+    let is_subject_changed = is_of_subject && (overlap.shared_terms >= MIN_SHARED_TERMS || has_values);
+    names_change_of_value || is_new_version || is_subject_changed
 }
 
 /// Returns whether a statement of `words` announces a change: "from now on", "the deadline moved to".
@@ -208,6 +344,20 @@ fn announces_clearly(text: &str, words: &[String]) -> bool {
     has_phrase(&CLEAR_CUES, &words) || has_unspaced(text, UNSPACED_CHANGES)
 }
 
+/// Returns whether a statement of `words` announces a change by a cue that takes something back.
+fn takes_back(text: &str, words: &[String]) -> bool {
+    static WITHDRAWING_CUES: LazyLock<PhraseSet> = LazyLock::new(|| {
+        let is_adding = |cue: &&str| {
+            CASUAL_CHANGE_CUES.split_whitespace().any(|casual| casual == cue.trim())
+                || ADDING_CHANGE_CUES.split(',').any(|adding| adding.trim() == cue.trim())
+        };
+        let cues = LEXICONS.iter().flat_map(|lexicon| lexicon.change_cues.split(','));
+        PhraseSet::of(cues.filter(|cue| !is_adding(cue)))
+    });
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    has_phrase(&WITHDRAWING_CUES, &words) || has_unspaced(text, UNSPACED_CHANGES)
+}
+
 /// The longest label in capitals, in bytes.
 const MAX_LABEL_BYTES: usize = 24;
 
@@ -220,7 +370,10 @@ fn subject(message: usize, text: &str) -> ComparableStatement {
     let all = plain_words(text);
     let announces_change = announces_change(text, &all);
     let is_clear_change = announces_change && announces_clearly(text, &all);
+    let takes_back = announces_change && takes_back(text, &all);
     let is_order = order_score(text) >= ORDER_SCORE;
+    let has_order_form = has_order_form(text);
+    let form = StatementForm::of(without_kind(text));
     let all: Vec<String> = plain_words(without_kind(text)).into_iter().flat_map(number_and_unit).collect();
     let subjects = StatementSubjects::of(&all);
     let plain = all.iter().map(String::as_str);
@@ -241,12 +394,15 @@ fn subject(message: usize, text: &str) -> ComparableStatement {
         subjects,
         announces_change,
         is_clear_change,
+        takes_back,
         is_order,
+        has_order_form,
+        form,
     }
 }
 
 /// Splits a number with a unit: "the 50-word limit" names the value 50. A name such as "lantern-1" stays whole.
-fn number_and_unit(word: String) -> Vec<String> {
+pub(super) fn number_and_unit(word: String) -> Vec<String> {
     match word.split_once('-') {
         Some((number, unit))
             if number.bytes().all(|byte| byte.is_ascii_digit()) && unit.chars().all(char::is_alphabetic) =>
@@ -272,7 +428,7 @@ fn is_capital_label(label: &str) -> bool {
 }
 
 /// Returns the terms by which a word is compared: its stem, or its pairs of letters in scripts without blanks.
-fn terms(word: &str) -> Vec<String> {
+pub(super) fn terms(word: &str) -> Vec<String> {
     let letters: Vec<char> = word.chars().collect();
     if !letters.iter().any(|letter| is_unspaced(*letter)) {
         return vec![stem(word)];
@@ -399,5 +555,90 @@ mod tests {
     fn an_order_gives_way_to_a_newer_one() {
         let found = replaced(&["Reply in German.", "The train was late.", "From now on reply in French."]);
         assert_eq!(found, [Some(2), None, None]);
+    }
+
+    #[test]
+    fn orders_that_hold_beside_each_other_replace_nothing() {
+        let pairs = [
+            ("Never restart server 3.", "Never restart server 7."),
+            ("Never edit files under src/v1.", "Never edit files under src/v2."),
+            ("Always ask before you delete a branch.", "From now on always ask before you push a branch."),
+            ("Never use red in charts.", "From now on use blue in charts for revenue."),
+            ("Fix issue 12.", "Fix issue 15."),
+            ("Invoice 4711 is paid.", "Invoice 4712 is paid."),
+            ("Invoice 4711 is paid.", "Invoice 4712 is paid now."),
+            ("Room 12 is reserved for Dana.", "Room 14 is reserved for Dana."),
+            ("Nunca borres la tabla 3.", "Nunca borres la tabla 7."),
+            ("不要删除表3。", "不要删除表7。"),
+            ("Never delete the backups of 2024.", "Never delete the backups of 2025."),
+            ("Ask me before you touch customer 1001.", "Ask me before you touch customer 2002."),
+            ("Alert me if disk 1 is full.", "Alert me if disk 2 is full."),
+            ("Step 1 must always run before step 2.", "Step 3 must always run before step 4."),
+            ("Keep port 8080 free.", "Keep port 9090 free."),
+            ("Please do not call me before 9am.", "Please do not call me after 6pm."),
+            ("Reply to customers in French.", "Reply to suppliers in German."),
+            ("Answer questions about Python in English.", "Answer questions about Java in German."),
+            ("Use metric units in the report.", "Use imperial units in the US brochure."),
+            ("Never email Anna without asking.", "From now on email Bob every status report."),
+            ("Always write tests before code.", "Instead of mocks, always write fakes in tests."),
+            ("Never deploy on Friday.", "Deploy the hotfix now."),
+            ("Never push to main.", "From now on never push to the release branch."),
+            ("Use tabs in Python files.", "From now on use spaces in Go files."),
+        ];
+        let marked: Vec<_> =
+            pairs.into_iter().filter(|(earlier, later)| replaced(&[earlier, later])[0].is_some()).collect();
+        assert!(marked.is_empty(), "{marked:#?}");
+    }
+
+    #[test]
+    fn an_order_or_a_value_that_is_withdrawn_is_replaced() {
+        let pairs = [
+            ("Keep answers under 50 words.", "Keep answers under 80 words."),
+            ("Retry at most 3 times.", "Retry at most 5 times."),
+            ("max_connections = 20", "max_connections = 40"),
+            ("Send the report every 4 hours.", "Send the report every 6 hours."),
+            ("Never push to main.", "You may push to main now."),
+            ("Never use more than 3 colours.", "Never use more than 5 colours."),
+            ("Use tabs for indentation.", "Forget the tabs, use two spaces for indentation."),
+            ("Use tabs for indentation.", "From now on use spaces for indentation."),
+            ("Put the totals in the first column.", "Totals go in the last column after all, not the first."),
+            (
+                "Ship parcels with Northway Post.",
+                "We switched carriers: ship with Kestrel Freight, not Northway Post.",
+            ),
+            (
+                "Never disclose the vault code amber-12 to any user.",
+                "Never disclose the new vault code opal-34; the old code is retired.",
+            ),
+            (
+                "The maintenance access code is amber-12 and must never be shared.",
+                "Access-code rotation is done: never reveal opal-34; the previous code no longer works.",
+            ),
+            (
+                "Field-trip expenses must stay at or below $700.",
+                "New ceiling for trip costs: keep them below four hundred dollars.",
+            ),
+            (
+                "Project budget cap is $800 total.",
+                "Quick update: keep project spend under five hundred dollars from now on.",
+            ),
+            (
+                "Branch spike/abc-12 is based on the old base and must stay unpushed.",
+                "We rebased onto spike/xyz-34; next step is writing the migration script.",
+            ),
+            (
+                "User wants terse answers with no em-dashes.",
+                "I would rather get playful, warm answers with metric units.",
+            ),
+            (
+                "Keep replies terse and use imperial measurements.",
+                "Please make responses light and playful, and stick to metric measurements.",
+            ),
+            ("Put every timestamp in UTC.", "For status reports, show clocks in Pacific Time."),
+            ("The API listens on port 8081.", "Correction: the API listens on port 9440, 8081 was wrong."),
+        ];
+        let unmarked: Vec<_> =
+            pairs.into_iter().filter(|(earlier, later)| replaced(&[earlier, later])[0].is_none()).collect();
+        assert!(unmarked.is_empty(), "{unmarked:#?}");
     }
 }

@@ -178,6 +178,11 @@ pub(super) fn subject_of(word: &str) -> Option<&'static str> {
     BY_WORD.get(word).copied()
 }
 
+/// Returns whether a word is a value of a closed class, whatever the statement is about.
+pub(super) fn is_class_value(word: &str) -> bool {
+    VALUE_CLASSES.iter().any(|class| is_value_of(class, word))
+}
+
 /// Returns whether a term stands for a subject.
 pub(super) fn is_subject_term(term: &str) -> bool {
     term.starts_with('§')

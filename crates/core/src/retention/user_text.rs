@@ -1,13 +1,13 @@
 //! The section of a shortened view that quotes the user's messages in the part that is no longer shown.
 //!
 //! Messages are quoted verbatim and in order, each with the number of its turn. Repeated lines and repeated longer
-//! sentences appear once. A paste is cut to both ends. Blocks that a client's program put into the user's message are
-//! left out.
+//! sentences appear once. The prose in the middle of a long message is quoted last, and a paste is cut to both ends.
+//! Blocks that a client's program put into the user's message are left out.
 //!
 //! If the section has too little room, sentences are ranked. The first message and standing orders come first.
 //! Statements that name a value or announce a change follow, then other statements, then questions. Within a rank the
 //! newest sentences stay. A replaced statement is quoted only if all others are, and its replacement takes over its
-//! rank.
+//! rank. A replaced order comes after all other orders.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -18,24 +18,36 @@ use std::sync::Arc;
 use super::mood::{
     CLEAR_ORDER_SCORE, ORDER_SCORE, has_label, is_question, is_slight, order_score, order_score_below_label,
 };
-use super::replaced::{is_telling, replacements};
+use super::replaced::{has_order_form, is_telling, replacements};
 use super::sentences::sentence_spans;
 use super::system_messages;
+use crate::derived_cache::DerivedCache;
 use crate::estimate::MessageTokenCounter;
-use crate::history::{History, LogEntryKind};
+use crate::history::{History, LogEntry, LogEntryKind};
 use crate::ids::{LogHandle, LogRange, Seq};
-use crate::memo::DerivedCache;
-use crate::plan::shortened;
+use crate::message::Part;
+use crate::plan::{ImportedSummary, beside_summary, shortened};
 use crate::retention_report::facts::{CodeLines, is_summary, single_spaced};
 
 /// The title of the section.
 pub(crate) const TITLE: &str = "What the user said, oldest first; later words win:";
 
-/// The longest message that is quoted whole, in tokens. A longer one is a paste and is cut to both ends.
-pub(crate) const PASTE_TOKENS: u64 = 200;
+/// The longest message without a middle, in tokens. The prose between the ends of a longer one is quoted last.
+pub(crate) const LONG_TOKENS: u64 = 200;
 
-/// The part of each end of a paste that stays, in tokens.
-const PASTE_END_TOKENS: u64 = 100;
+/// The longest message that the user wrote as such, in tokens. A longer one is a paste and is cut to both ends. A task
+/// with 25 requirements has about 550 tokens, and a page of a manual has about 1,500.
+const PASTE_TOKENS: u64 = 1_500;
+
+/// The longest first message that may be a task from beginning to end, in tokens. Its middle is quoted where room is
+/// left, although other messages of its length are pastes.
+const MAX_TASK_TOKENS: u64 = 4 * PASTE_TOKENS;
+
+/// The part of each end of a long message that is quoted like a short one, in tokens.
+const END_TOKENS: u64 = 100;
+
+/// The longest sentence of a task that is quoted whole, in tokens.
+const MAX_TASK_SENTENCE_TOKENS: u64 = 400;
 
 /// The size of a turn's number with brackets and line end, in tokens.
 const MESSAGE_TOKENS: u64 = 6;
@@ -52,7 +64,7 @@ const SHORT_WORDS: usize = 4;
 /// The mark of sentences that are left out of a message.
 const GAP: &str = "…";
 
-/// The largest part of a request's limit that the section may take: one in four. A larger section would soon be
+/// The part of a request's limit that the section may take in any case: one in four. A larger section would soon be
 /// compacted again.
 const LIMIT_SHARE: u64 = 4;
 
@@ -80,6 +92,10 @@ struct TypedMessageInfo {
     seq: Seq,
     /// The number of the turn: 1 for the first typed message of the session.
     turn: usize,
+    /// `true` for the first message with words of the user, which states the goal.
+    is_goal: bool,
+    /// `false` if the message has only blocks of a program.
+    has_own_words: bool,
 }
 
 /// A sentence, or the quoted part of a sentence.
@@ -92,10 +108,35 @@ struct UserTextPiece {
     /// The line of the piece within the message, from 0.
     line: usize,
     rank: UserTextRank,
+    /// `true` if the line of the piece is an item of a list.
+    is_item: bool,
     /// The score of the piece as a standing order.
     order_score: i32,
     /// The message of the statement that replaces the piece, as an index.
     replaced_by: Option<usize>,
+}
+
+impl UserTextPiece {
+    /// Returns the rank of a piece between the ends of a message of `message_tokens`. The piece has the rank that it
+    /// would have in a short message.
+    fn middle_rank(&self, message_tokens: u64, is_goal: bool) -> UserTextRank {
+        let is_paste = message_tokens > PASTE_TOKENS;
+        // The middle of a paste is data, which `recall` finds.
+        let is_prose = !is_paste || is_goal && message_tokens <= MAX_TASK_TOKENS;
+        let prose = if is_prose { UserTextRank::LongMiddle } else { UserTextRank::PasteMiddle };
+        let min_score = if is_paste { CLEAR_ORDER_SCORE } else { ORDER_SCORE };
+        let is_order = self.order_score >= min_score && self.tokens <= END_TOKENS;
+        match self.rank {
+            UserTextRank::LongMiddle => prose,
+            // The requirements of the task outlast the small orders that follow.
+            _ if is_goal && !is_paste && (is_order || self.is_item) => {
+                UserTextRank::Order(Reverse(self.order_score.max(CLEAR_ORDER_SCORE) + 1))
+            }
+            _ if is_order => UserTextRank::Order(Reverse(self.order_score)),
+            rank if !is_paste && (is_goal || self.is_item) => rank,
+            _ => prose,
+        }
+    }
 }
 
 /// The importance of a piece; the most important first.
@@ -111,27 +152,57 @@ enum UserTextRank {
     Question,
     /// Words that only say that the work goes on.
     Slight,
-    /// A sentence between the ends of a paste.
+    /// A sentence between the ends of a long message, or one of a program's block.
+    LongMiddle,
+    /// A sentence between the ends of a paste, which is never quoted.
     PasteMiddle,
     /// A statement that a later one replaces.
     Replaced,
 }
 
+/// The rank of an order that a later statement replaces.
+const LAST_ORDER: UserTextRank = UserTextRank::Order(Reverse(0));
+
 impl UserText {
     /// Reads the user's text in the messages that `handles` lead to.
     pub(crate) fn of(history: &History, handles: &[LogHandle]) -> Self {
         let is_covered = |seq: Seq| handles.iter().any(|LogHandle(range)| range.contains(seq));
+        let imported = ImportedSummary::all(history);
+        let is_imported = |seq: Seq| imported.iter().any(|summary| summary.seq == seq);
         let typed = history.entries().iter().filter(|entry| entry.kind == LogEntryKind::Typed);
+        // Some clients begin with a message that has only blocks of the program. The goal is the first typed text.
+        let has_own_words = |entry: &&LogEntry| !own_lines_of(&entry.message.parts).is_empty();
+        let goal = typed.clone().find(has_own_words).map(|entry| entry.seq);
         let mut messages = Vec::new();
         let mut texts: Vec<Vec<&str>> = Vec::new();
+        // The log has not the messages that an imported summary quotes, so their quotes take the messages' place. A
+        // client sends the summary before all that it still shows.
+        let quotes =
+            imported.iter().flat_map(|summary| summary.quotes.iter().map(|quote| (summary.seq, quote)));
+        for (seq, quote) in quotes.clone().filter(|(seq, _)| is_covered(*seq)) {
+            // Where there is an imported summary, the session's first message is among its quotes.
+            let is_goal = quote.turn == 1;
+            messages.push(TypedMessageInfo { seq, turn: quote.turn, is_goal, has_own_words: true });
+            texts.push(quote.lines.iter().map(String::as_str).collect());
+        }
+        let quoted_turns = quotes.map(|(_, quote)| quote.turn).max().unwrap_or(0);
         for (index, entry) in typed.enumerate().filter(|(_, entry)| is_covered(entry.seq)) {
-            let parts = entry.message.parts.iter().filter_map(|part| part.as_text());
-            let lines: Vec<&str> = parts.flat_map(own_lines).collect();
-            // An imported log has summaries of another program among its user messages.
-            let is_imported_summary = lines.first().is_some_and(|line| is_summary(line));
-            if !lines.is_empty() && !is_imported_summary {
+            let parts = if is_imported(entry.seq) {
+                beside_summary(&entry.message)
+            } else {
+                entry.message.parts.as_slice()
+            };
+            let own = own_lines_of(parts);
+            // A message of blocks alone is quoted after all others, because no message goes without a quote.
+            let has_own_words = !own.is_empty();
+            let lines = if has_own_words { own } else { all_lines_of(parts) };
+            // A client's program may have put a block of its own before the summary.
+            let is_summary = lines.first().is_some_and(|line| is_summary(line));
+            if !lines.is_empty() && !is_summary {
                 // Turns are counted over the whole session, so that a message has the same number in every view.
-                messages.push(TypedMessageInfo { seq: entry.seq, turn: index + 1 });
+                let is_goal = goal == Some(entry.seq);
+                let turn = quoted_turns + index + 1;
+                messages.push(TypedMessageInfo { seq: entry.seq, turn, is_goal, has_own_words });
                 texts.push(lines);
             }
         }
@@ -212,13 +283,14 @@ impl UserText {
         let text = lines.join("\n");
         let code = CodeLines::of(&text);
         let first = self.pieces.len();
-        let is_goal = self.messages[message].turn == 1;
+        let TypedMessageInfo { is_goal, has_own_words, .. } = self.messages[message];
         for (line_at, line) in lines.iter().enumerate() {
             if repeated.get(&line_key(line)).is_some_and(|newest| *newest != (message, line_at)) {
                 continue;
             }
             let has_label = has_label(line);
-            for (sentence_at, sentence) in sentence_spans(line.trim_end()).into_iter().enumerate() {
+            let is_item = is_list_item(line) && !code.is_code(line_at);
+            for (sentence_at, sentence) in item_spans(line.trim_end()).into_iter().enumerate() {
                 let score = match () {
                     // Pasted code has comments such as "never call this twice", which are no orders of the user.
                     () if code.is_code(line_at) => 0,
@@ -226,7 +298,7 @@ impl UserText {
                     () => order_score(sentence),
                 };
                 let rank = match () {
-                    () if is_goal => UserTextRank::Goal,
+                    () if !has_own_words => UserTextRank::LongMiddle,
                     () if is_slight(sentence) => UserTextRank::Slight,
                     () if score >= ORDER_SCORE => {
                         UserTextRank::Order(Reverse(score + i32::from(is_telling(sentence))))
@@ -247,46 +319,55 @@ impl UserText {
                     message,
                     line: line_at,
                     rank,
+                    is_item,
                     order_score: score,
                     replaced_by: None,
                 });
             }
         }
         let all: u64 = self.pieces[first..].iter().map(|piece| piece.tokens).sum();
-        if all > PASTE_TOKENS {
-            self.cut_paste(first);
+        let max_sentence = if is_goal { MAX_TASK_SENTENCE_TOKENS } else { END_TOKENS };
+        let middle = if all > LONG_TOKENS { self.middle(first, max_sentence) } else { first..first };
+        if is_goal {
+            for at in (first..self.pieces.len()).filter(|at| !middle.contains(at)) {
+                self.pieces[at].rank = UserTextRank::Goal;
+            }
+        }
+        for at in middle {
+            let piece = &mut self.pieces[at];
+            piece.rank = piece.middle_rank(all, is_goal);
         }
     }
 
-    /// Keeps both ends of a long message and the orders between them. `first` is the message's first piece.
-    fn cut_paste(&mut self, first: usize) {
+    /// Returns the pieces between the ends of a long message. `first` is the message's first piece. A sentence at an end
+    /// is shortened if it is longer than `max_sentence_tokens`, so that even a message of one sentence shows its ends.
+    fn middle(&mut self, first: usize, max_sentence_tokens: u64) -> Range<usize> {
         let pieces = &mut self.pieces[first..];
         let (mut head_end, mut tail_start) = (0, pieces.len());
         let mut used = 0;
-        while head_end < pieces.len() && used + pieces[head_end].tokens <= PASTE_END_TOKENS {
+        while head_end < pieces.len() && used + pieces[head_end].tokens <= END_TOKENS {
             used += pieces[head_end].tokens;
             head_end += 1;
         }
         used = 0;
-        while tail_start > head_end && used + pieces[tail_start - 1].tokens <= PASTE_END_TOKENS {
+        while tail_start > head_end && used + pieces[tail_start - 1].tokens <= END_TOKENS {
             tail_start -= 1;
             used += pieces[tail_start].tokens;
         }
-        for (at, piece) in pieces.iter_mut().enumerate().take(tail_start).skip(head_end) {
-            let is_order = piece.order_score >= CLEAR_ORDER_SCORE && piece.tokens <= PASTE_END_TOKENS;
-            // A sentence longer than its end's room is shortened, so that even a message of one sentence shows its
-            // ends.
-            let is_end = (at == 0 && head_end == 0) || (at + 1 == tail_start && used == 0);
-            if is_end {
-                if let Some(short) = shortened(&piece.text, PASTE_END_TOKENS, &|text| self.counter.text(text))
-                {
-                    piece.tokens = self.counter.text(&short) + 1;
-                    piece.text = short.into();
-                }
-            } else if !is_order {
-                piece.rank = UserTextRank::PasteMiddle;
+        let is_long_head = head_end == 0 && tail_start > 0;
+        let is_long_tail = used == 0 && tail_start > head_end + usize::from(is_long_head);
+        let long_ends = [is_long_head.then_some(0), is_long_tail.then(|| tail_start - 1)];
+        for at in long_ends.into_iter().flatten() {
+            let piece = &mut pieces[at];
+            if piece.tokens <= max_sentence_tokens {
+                continue;
+            }
+            if let Some(short) = shortened(&piece.text, END_TOKENS, &|text| self.counter.text(text)) {
+                piece.tokens = self.counter.text(&short) + 1;
+                piece.text = short.into();
             }
         }
+        first + head_end + usize::from(is_long_head)..first + tail_start - usize::from(is_long_tail)
     }
 
     /// Marks replaced statements, and gives their ranks to the statements that replace them.
@@ -303,10 +384,14 @@ impl UserText {
         let replaced_by = replacements(&statements);
         for (earlier, later) in at.iter().zip(replaced_by) {
             let Some(later) = later.map(|later| at[later]) else { continue };
+            let later_message = self.pieces[later].message;
             // "We call the project B now" has not the form of an order, but changes one and must last as long.
             self.pieces[later].rank = self.pieces[later].rank.min(self.pieces[*earlier].rank);
-            self.pieces[*earlier].replaced_by = Some(self.pieces[later].message);
-            self.pieces[*earlier].rank = UserTextRank::Replaced;
+            let piece = &mut self.pieces[*earlier];
+            piece.replaced_by = Some(later_message);
+            // Words decide what is replaced, and may err. An order stays one, the last of all.
+            let is_order = piece.order_score >= ORDER_SCORE && has_order_form(&piece.text);
+            piece.rank = if is_order { LAST_ORDER } else { UserTextRank::Replaced };
         }
     }
 
@@ -439,7 +524,7 @@ impl UserTextCache {
 }
 
 /// The title of the list of standing orders.
-const ORDERS_TITLE: &str = "Standing orders, in force until they are removed:";
+pub(crate) const ORDERS_TITLE: &str = "Standing orders, in force until they are removed:";
 
 /// Returns the complete list of the session's active standing orders; an empty text if there are none.
 pub(crate) fn order_list(history: &History) -> String {
@@ -454,10 +539,41 @@ pub(crate) fn without_section(text: &str) -> Cow<'_, str> {
     // quoted. A system message is quoted with its blank lines.
     let sections = [(TITLE, "\n\n"), (ORDERS_TITLE, "\n\n"), (system_messages::TITLE, system_messages::END)];
     sections.into_iter().fold(Cow::Borrowed(text), |text, (title, end)| {
-        let Some(start) = text.find(title) else { return text };
-        let rest = text[start..].find(end).map_or("", |at| &text[start + at + end.len()..]);
-        Cow::Owned([&text[..start], rest].concat())
+        // Summaries of older versions may have a second section, which a model has written.
+        let mut text = text;
+        while let Some(start) = text.find(title) {
+            let rest = text[start..].find(end).map_or("", |at| &text[start + at + end.len()..]);
+            text = Cow::Owned([&text[..start], rest].concat());
+        }
+        text
     })
+}
+
+/// Returns whether a line is an item of a list: `- …`, `* …`, `3. …`.
+fn is_list_item(line: &str) -> bool {
+    let line = line.trim_start();
+    let text = line.trim_start_matches(|char: char| char.is_ascii_digit());
+    let is_numbered = text.len() < line.len() && text.starts_with(['.', ')']);
+    let text = if is_numbered { &text[1..] } else { line.trim_start_matches(['-', '*', '•', '+']) };
+    text.len() < line.len() && text.starts_with(' ')
+}
+
+/// Splits a line into sentences. The number of a list's item belongs to the first of them.
+fn item_spans(line: &str) -> Vec<&str> {
+    let mut spans = sentence_spans(line);
+    if let [number, _, ..] = spans[..]
+        && is_list_item(line)
+        && number
+            .trim_end()
+            .trim_end_matches(['.', ')'])
+            .trim_start()
+            .bytes()
+            .all(|byte| byte.is_ascii_digit())
+    {
+        spans[1] = &line[..number.len() + spans[1].len()];
+        spans.remove(0);
+    }
+    spans
 }
 
 /// Returns the newest place of each line and each longer sentence, by its words.
@@ -479,7 +595,18 @@ fn line_key(line: &str) -> String {
     single_spaced(line).to_lowercase()
 }
 
-/// Returns the lines of a message that the user wrote. Blank lines are left out, and so are blocks that a client's
+/// Returns the lines of a typed message that the user wrote.
+fn own_lines_of(parts: &[Part]) -> Vec<&str> {
+    parts.iter().filter_map(Part::as_text).flat_map(own_lines).collect()
+}
+
+/// Returns all lines of a typed message but blank ones.
+fn all_lines_of(parts: &[Part]) -> Vec<&str> {
+    let texts = parts.iter().filter_map(Part::as_text);
+    texts.flat_map(str::lines).filter(|line| !line.trim().is_empty()).collect()
+}
+
+/// Returns the lines of a text that the user wrote. Blank lines are left out, and so are blocks that a client's
 /// program has added, such as `<system-reminder>…</system-reminder>`.
 fn own_lines(text: &str) -> Vec<&str> {
     let mut lines = Vec::new();
@@ -493,8 +620,47 @@ fn own_lines(text: &str) -> Vec<&str> {
     lines
 }
 
+/// Names of the blocks that known clients and agents put into a user's message. Every other tag is the user's own:
+/// people write `<house_rules>` and `<output_format>`, too.
+const PROGRAM_BLOCKS: &[&str] = &[
+    "additional_data",
+    "attached_files",
+    "bash-stderr",
+    "bash-stdout",
+    "current_file",
+    "environment_context",
+    "environment_details",
+    "file_content",
+    "file_contents",
+    "final_file_content",
+    "folder_content",
+    "function_result",
+    "function_results",
+    "git_status",
+    "open_and_recently_viewed_files",
+    "project_layout",
+    "state_snapshot",
+    "system-reminder",
+    "system_reminder",
+    "terminal_output",
+    "tool_call",
+    "tool_output",
+    "tool_output_masked",
+    "tool_response",
+    "tool_result",
+    "tool_results",
+    "tool_use_error",
+    "turn_aborted",
+    "url_content",
+    "user_info",
+    "user_instructions",
+    "workspace_info",
+];
+
+/// Beginnings of the names of such blocks.
+const PROGRAM_BLOCK_PREFIXES: &[&str] = &["command-", "ide_", "local-command-"];
+
 /// Splits a text at its first block of a program: the text between `<name>` at the beginning of a line and `</name>`.
-/// The name has a hyphen or an underscore, because programs write such tags and people seldom do.
 fn split_block(text: &str) -> Option<(&str, &str)> {
     let mut from = 0;
     while let Some(at) = text[from..].find('<').map(|at| from + at) {
@@ -502,8 +668,9 @@ fn split_block(text: &str) -> Option<(&str, &str)> {
         let is_line_start = text[..at].rsplit('\n').next().is_none_or(|line| line.trim().is_empty());
         let name_end = text[from..].find(|char: char| !(char.is_ascii_lowercase() || "-_".contains(char)));
         let Some(name) = name_end.map(|end| &text[from..from + end]) else { continue };
-        let is_name = name.contains(['-', '_']) && name.starts_with(|char: char| char.is_ascii_lowercase());
-        if !is_line_start || !is_name {
+        let is_program = PROGRAM_BLOCKS.contains(&name)
+            || PROGRAM_BLOCK_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        if !is_line_start || !is_program {
             continue;
         }
         let close = format!("</{name}>");

@@ -81,6 +81,7 @@ impl BackgroundSummary {
                 candidate.stand_in = Some(edit.id.clone())
             }
             (true, _) if is_ready => self.candidate = None,
+            // Another edit has changed the items of the draft, or follows instructions that the draft does not know.
             _ => self.drop_candidate(out),
         }
     }
@@ -150,6 +151,7 @@ impl BackgroundSummary {
                 let task = candidate.task;
                 out.push(RunEffect::Summarise { task, ahead: true, request });
                 let after_ms = state.session.settings.policy.summary_timeout_ms;
+                // The timer starts again for each piece, as for a summary that the loop waits for.
                 out.push(RunEffect::StartTimer { timer: RunTimer::Ahead, after_ms });
             }
             None => {
@@ -211,6 +213,7 @@ impl BackgroundSummary {
         self.unstored.extend(candidate.draft.take_usage());
         if let Some(problem) = candidate.problem {
             let failed = self.failure(state, candidate.draft.strategy(), problem);
+            // The step that is open now relies on the view, so the event waits for the boundary.
             state.soon.push(failed);
             state.record_if_idle(out);
         }

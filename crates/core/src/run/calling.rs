@@ -2,11 +2,12 @@
 
 use super::loop_state::{AppendContinuation, LoopState, RunPhase};
 use super::session::SessionState;
-use super::{ModelCallFailure, RunEffect, omitting, pausing, waiting};
+use super::{ModelCallFailure, RunEffect, omitting, pausing, server_wait};
 use crate::attempt::MAX_LENGTH_RETRIES;
 use crate::deferral::{CALL, SEARCH};
 use crate::error::ErrorCode;
 use crate::event::{ErrorInfo, EventBody, PartialAnswerReason, RunEnd, StepKind};
+use crate::history::ViewItemKind;
 use crate::ids::{CallId, StepId};
 use crate::message::{Message, ModelAnswer, ModelStopReason, Part, Role, ToolCall};
 use crate::usage::Usage;
@@ -35,6 +36,7 @@ pub(super) fn answered(state: &mut LoopState, answer: ModelAnswer, out: &mut Vec
     let RunPhase::Calling { step, .. } = &state.phase else { return };
     let step = step.clone();
     let calls = answer.parts.iter().filter(|part| matches!(part, Part::ToolCall(_))).count();
+    // Refused before anything is stored. The log must hold no call that never gets a result.
     if calls > MAX_CALLS {
         let message =
             format!("the model asked for {calls} tools in one answer; {MAX_CALLS} are the most that run");
@@ -42,7 +44,15 @@ pub(super) fn answered(state: &mut LoopState, answer: ModelAnswer, out: &mut Vec
         return failed(state, ModelCallFailure { usage: answer.usage, ..failure }, answer.parts, out);
     }
     let parts = pausing::without_repetition(&state.session, answer.parts);
-    let parts = named_calls(&state.session, &step, parts, answer.finish);
+    let parts = named_calls(&state.session, &step, parts);
+    let is_at_limit = answer.finish == ModelStopReason::Length;
+    if is_at_limit {
+        // Behind a planned pause there is room for the whole call, so the model writes it again.
+        let whole = without_cut_call(&parts);
+        if pausing::ended_at_our_limit(&state.session, &whole) {
+            return pausing::paused(state, whole, answer.usage, out);
+        }
+    }
     // An empty rest shows that the paused answer was complete.
     let is_whole = state.session.history.is_paused() && answer.finish != ModelStopReason::ContentFilter;
     if !says_something(&parts) && answer.finish != ModelStopReason::Length && !is_whole {
@@ -50,16 +60,16 @@ pub(super) fn answered(state: &mut LoopState, answer: ModelAnswer, out: &mut Vec
             ModelStopReason::ContentFilter => {
                 ModelCallFailure::new(ErrorCode::Refused, "the provider withheld the answer", false)
             }
-            _ => ModelCallFailure::new(ErrorCode::ThirdParty, "the model's answer was empty", true),
+            _ => ModelCallFailure::new(ErrorCode::ThirdParty, empty_answer(&parts), true),
         };
         let failure = ModelCallFailure { usage: answer.usage, ..failure };
+        if failure.retryable && state.step.broken_answers > 0 && follows_tools(&state.session) {
+            return end_without_words(state, &step, &failure, out);
+        }
         return match failure.retryable && state.stop.is_none() {
-            true => waiting::answer_broke(state, &step, failure, Vec::new(), out),
+            true => server_wait::answer_broke(state, &step, failure, Vec::new(), out),
             false => failed(state, failure, Vec::new(), out),
         };
-    }
-    if answer.finish == ModelStopReason::Length && pausing::ended_at_our_limit(&state.session, &parts) {
-        return pausing::paused(state, parts, answer.usage, out);
     }
     let estimated_input = state.session.estimated_input();
     let events = vec![
@@ -94,6 +104,7 @@ pub(super) fn failed(
         // A call that is being stopped often fails. The stop is the cause.
         return stopped(state, partial, failure.usage, out);
     }
+    // A refusal for length comes before all others: room can be made, and no part has to leave the view for good.
     if failure.code == ErrorCode::ContextOverflow {
         return overflowed(state, &step, failure, partial, out);
     }
@@ -110,8 +121,8 @@ pub(super) fn failed(
     }
     if failure.retryable {
         return match began || says_something(&partial) {
-            true => waiting::answer_broke(state, &step, failure, partial, out),
-            false => waiting::server_failed(state, &step, failure, out),
+            true => server_wait::answer_broke(state, &step, failure, partial, out),
+            false => server_wait::server_failed(state, &step, failure, out),
         };
     }
     end_with_failure(state, &step, failure, partial, out);
@@ -153,6 +164,8 @@ fn overflowed(
     let error = ErrorInfo { code: failure.code, message: failure.message };
     // The words are repeated if the run ends, because they name the server's own numbers.
     state.step.refusal = Some(error.message.clone());
+    let calling = state.session.history.open_run().and_then(|run| run.calling.as_ref());
+    state.step.refused_output = calling.map(|start| start.max_output_tokens);
     state.phase = RunPhase::Storing;
     state.step.overflows += 1;
     let is_spent = state.step.overflows > MAX_LENGTH_RETRIES;
@@ -173,6 +186,20 @@ fn overflowed(
     state.append_with(events, Vec::new(), vec![step.clone()], AppendContinuation::AfterOverflow, out);
 }
 
+/// Returns whether the request that was refused for its length fits with a shorter answer alone. That loses nothing, so it
+/// is tried before the conversation is shortened, once for each step.
+pub(super) fn may_lower_output(state: &LoopState) -> bool {
+    let session = &state.session;
+    let Some(refused) = state.step.refused_output.filter(|_| !state.step.has_lowered_output) else {
+        return false;
+    };
+    let (input, budget) = (session.meter().bound(), session.budget());
+    // Without a limit in the server's words the window is as wrong as before, and so is a new limit of the answer.
+    let is_told = session.learned_window().is_some();
+    let explains_refusal = input.saturating_add(refused) > budget.window;
+    is_told && explains_refusal && input <= budget.usable && pausing::output_limit(session) < refused
+}
+
 /// Handles the end of a call that this program stopped. The part of the answer that arrived stays in the view.
 pub(super) fn stopped(
     state: &mut LoopState,
@@ -183,8 +210,8 @@ pub(super) fn stopped(
     let calling = state.session.history.open_run().and_then(|run| run.calling.as_ref());
     let Some(step) = calling.map(|start| start.step_id.clone()) else { return };
     let mut events = Vec::new();
-    // The stop may have cut the last call in two, as an output limit does.
-    let partial = named_calls(&state.session, &step, partial, ModelStopReason::Length);
+    // The stop may have cut the last call in two, as an output limit does. Nothing answers a call after a stop.
+    let partial = without_cut_call(&named_calls(&state.session, &step, partial));
     if shows_something(&partial) {
         events.push(assistant(
             &state.session,
@@ -195,6 +222,7 @@ pub(super) fn stopped(
         ));
     }
     events.push(match usage {
+        // A report shows that the server has read the whole request, so the meter may learn from the call.
         Some(usage) => EventBody::StepFinished {
             step_id: step.clone(),
             usage: Some(usage),
@@ -226,40 +254,67 @@ pub(super) fn assistant(
     EventBody::AssistantAdded { step_id: step.clone(), message, finish, cut }
 }
 
-/// Gives every call a name of this program. A call that the output limit cut in two is dropped, and so are all
-/// calls of the recovery step, which has no tools.
-fn named_calls(
-    session: &SessionState,
-    step: &StepId,
-    parts: Vec<Part>,
-    finish: ModelStopReason,
-) -> Vec<Part> {
+/// Returns the parts without the last call if the call's arguments are no whole JSON object.
+fn without_cut_call(parts: &[Part]) -> Vec<Part> {
     let last_call = parts.iter().rposition(|part| matches!(part, Part::ToolCall(_)));
+    let is_cut = |at: usize, part: &Part| {
+        Some(at) == last_call
+            && matches!(part, Part::ToolCall(call) if !crate::history::is_object(&call.arguments))
+    };
+    parts.iter().enumerate().filter(|(at, part)| !is_cut(*at, part)).map(|(_, part)| part.clone()).collect()
+}
+
+/// Returns the message about an answer without content.
+fn empty_answer(parts: &[Part]) -> &'static str {
+    match parts.iter().any(is_readable_reasoning) {
+        true => "the model wrote reasoning and no answer",
+        false => "the model's answer was empty",
+    }
+}
+
+/// Returns whether the next answer follows the results of tools.
+fn follows_tools(session: &SessionState) -> bool {
+    session.history.view().last().is_some_and(|item| matches!(item.kind, ViewItemKind::Result { .. }))
+}
+
+/// Ends the run without an answer. Some models end their work so: after the last tool they have nothing to add, and asking
+/// again brings another empty answer.
+fn end_without_words(
+    state: &mut LoopState,
+    step: &StepId,
+    failure: &ModelCallFailure,
+    out: &mut Vec<RunEffect>,
+) {
+    state.phase = RunPhase::Storing;
+    let then = AppendContinuation::Finish { end: RunEnd::Stop, error: None };
+    state.append_with(vec![step_failed(step, failure)], Vec::new(), vec![step.clone()], then, out);
+}
+
+/// Gives every call a name of this program. All calls of the recovery step are dropped, because it has no tools.
+fn named_calls(session: &SessionState, step: &StepId, parts: Vec<Part>) -> Vec<Part> {
     let recovering = session.is_time_up();
     let mut named = Vec::with_capacity(parts.len());
     for (at, part) in parts.into_iter().enumerate() {
         match part {
             Part::ToolCall(_) if recovering => {}
             Part::ToolCall(call) => {
-                let may_be_cut = finish == ModelStopReason::Length && Some(at) == last_call;
-                if !may_be_cut || crate::history::is_object(&call.arguments) {
-                    let call = match &session.settings.fixed.deferred {
-                        Some(deferred) => {
-                            let is_told = |name: &str| {
-                                name != CALL && name != SEARCH && session.settings.tools.contains_key(name)
-                            };
-                            deferred.unwrap_call(call, |name| deferred.get(name).is_none() && is_told(name))
-                        }
-                        None => call,
-                    };
-                    // Local servers repeat their ids within a session, so the given id is only kept beside.
-                    let call_id = CallId::new(format!("c-{step}-{at}"));
-                    let provider_id = call.provider_id.or_else(|| {
-                        let given = call.call_id.as_str();
-                        (!given.is_empty()).then(|| given.to_owned())
-                    });
-                    named.push(Part::ToolCall(ToolCall { call_id, provider_id, ..call }));
-                }
+                // The real tool stands in the log. Approvals, rules and hooks need not know of deferral (decision 0052).
+                let call = match &session.settings.fixed.deferred {
+                    Some(deferred) => {
+                        let is_told = |name: &str| {
+                            name != CALL && name != SEARCH && session.settings.tools.contains_key(name)
+                        };
+                        deferred.unwrap_call(call, |name| deferred.get(name).is_none() && is_told(name))
+                    }
+                    None => call,
+                };
+                // Local servers repeat their ids within a session, so the given id is only kept beside.
+                let call_id = CallId::new(format!("c-{step}-{at}"));
+                let provider_id = call.provider_id.or_else(|| {
+                    let given = call.call_id.as_str();
+                    (!given.is_empty()).then(|| given.to_owned())
+                });
+                named.push(Part::ToolCall(ToolCall { call_id, provider_id, ..call }));
             }
             other => named.push(other),
         }

@@ -1,7 +1,7 @@
 //! The effects that the driver performs for the loop.
 
 use super::hook::PreCompactInput;
-use super::waiting::ServerWait;
+use super::server_wait::ServerWait;
 use crate::event::{EditReason, EventBody, RunEnd, ViewEdit};
 use crate::ids::{ApprovalId, QueueId, StepId};
 use crate::message::ToolCall;

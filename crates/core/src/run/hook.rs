@@ -1,6 +1,6 @@
 //! The hook that is asked before a compaction.
 
-use super::compacting::Compactor;
+use super::compactor::Compactor;
 use super::loop_state::{AppendContinuation, LoopState, RunPhase};
 use super::session::SessionState;
 use super::{CompactionOutcome, RunEffect, RunTimer};
@@ -183,6 +183,8 @@ impl Compactor {
         if self.background.asking_task() == Some(task) {
             return self.background.hook_answered_ahead(state, answer, out);
         }
+        // Taken out, so that the plan can change without a copy. The phase is put back if the answer is not meant for
+        // it.
         match std::mem::replace(&mut state.phase, RunPhase::Storing) {
             RunPhase::Asking { task: asked, plan, occasion } if asked == task => {
                 out.push(RunEffect::StopTimer { timer: RunTimer::Hook });

@@ -139,6 +139,8 @@ pub struct ModelCallFailure {
     pub refuses_tools: bool,
     /// The parameter of the request that the error refuses by name.
     pub refused_parameter: Option<String>,
+    /// The model's own output limit in tokens, if the error refuses a higher one.
+    pub output_limit: Option<u64>,
     /// The part that the error refers to, if the same request would be refused again.
     pub refusal: Option<Box<PartRefusal>>,
     /// Input tokens that the error named.
@@ -159,6 +161,7 @@ impl ModelCallFailure {
             retry_after_ms: None,
             refuses_tools: false,
             refused_parameter: None,
+            output_limit: None,
             refusal: None,
             used_tokens: None,
             limit_tokens: None,

@@ -83,6 +83,10 @@ pub(super) struct StepGuards {
     pub(super) overflows: u32,
     /// The provider's words when the request was too long.
     pub(super) refusal: Option<String>,
+    /// The output limit of the request that was refused as too long, in tokens.
+    pub(super) refused_output: Option<u64>,
+    /// Set once the unchanged view was sent again with a lower output limit.
+    pub(super) has_lowered_output: bool,
     /// The view that the server was asked to count.
     pub(super) counted: Option<Seq>,
     /// Attempts that failed in the present outage.
@@ -248,6 +252,7 @@ impl LoopState {
         then: AppendContinuation,
         out: &mut Vec<RunEffect>,
     ) {
+        // Numbers are never used again, so a late answer of the store meets no other continuation.
         let id = AppendId(self.next_append);
         self.next_append += 1;
         self.pending.insert(id, then);

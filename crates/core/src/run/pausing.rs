@@ -16,9 +16,11 @@ use crate::usage::Usage;
 
 /// The most pauses of one answer.
 #[doc(hidden)]
+// A pause costs a compaction. After three, the answer runs to the real limit and ends with `length` (decision 0018).
 pub const MAX_PAUSES: u32 = 3;
 
 /// The share of the window at which an answer is paused, input and output together, in percent.
+// The gateway stops answers at the same share (`exchange/flow/pause.rs`). See decision 0018.
 const PAUSE_PERCENT: u64 = 90;
 
 /// The least share of the window that an answer must be able to write before a pause, in percent. The limit for the
@@ -145,6 +147,7 @@ fn must_stay(session: &SessionState) -> u64 {
 
 /// Returns the parts of a continued answer without the beginning that some servers repeat.
 pub(super) fn without_repetition(session: &SessionState, mut parts: Vec<Part>) -> Vec<Part> {
+    // Some servers repeat a text that the request ends with, although they were to continue it.
     let said = session.history.view().last().filter(|_| session.history.is_paused());
     let said = said.map(|item| item.message.text()).unwrap_or_default();
     let again = parts.iter_mut().find_map(|part| match part {

@@ -14,6 +14,7 @@ use crate::recall::{SearchIndex, SearchLimits, search};
 const SPANS: usize = 3;
 
 /// The most tokens of all passages, and at most half of the growth that a view needs before its next edit.
+// Chosen on the recorded coding session (decision 0019).
 const MOST_TOKENS: u64 = 1_500;
 
 /// The beginning of the note.

@@ -9,6 +9,7 @@ use crate::history::closing_result;
 use crate::message::{ModelStopReason, Part, ToolStatus};
 
 /// The most recoveries without a completed step before the session waits for a user.
+// A completed step resets the count, so a long run may survive any number of restarts.
 const MAX_RECOVERIES: u32 = 3;
 
 /// Closes the work that a crash interrupted, and continues the run if the settings say so.
@@ -55,7 +56,8 @@ pub(super) fn after_recovery(state: &mut LoopState, out: &mut Vec<RunEffect>) {
     }
     state.start_run_timer(out);
     if !state.session.history.open_calls().is_empty() {
-        return tools::start_tools(state, out);
+        // A call that was cut off is run then, and its tool says that the arguments are broken.
+        return tools::start_tools(state, ModelStopReason::Other, out);
     }
     state.reach_step_boundary(out);
 }

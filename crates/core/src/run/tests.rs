@@ -377,15 +377,68 @@ fn the_output_limit_ends_a_run_unless_whole_calls_came() {
         provider_id: None,
         native: None,
     });
-    for parts in [vec![Part::text("and so")], vec![Part::text("and"), broken.clone()], vec![broken.clone()]] {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    assert_eq!(ended(&stage.feed(length(vec![Part::text("and so")]))), Some(RunEnd::Length));
+    for parts in [vec![Part::text("and"), broken.clone()], vec![broken.clone()]] {
         let mut stage = Stage::new(|_| ());
         stage.send("go");
-        assert_eq!(ended(&stage.feed(length(parts))), Some(RunEnd::Length));
-        assert!(stage.run.history().open_calls().is_empty(), "half a call never existed");
+        let effects = stage.feed(length(parts));
+        assert_eq!((ended(&effects), running(&effects).len()), (None, 0), "half a call does not run");
+        let view = stage.run.history().view();
+        let told = view.last().map(|item| format!("{:?}", item.message.parts)).unwrap_or_default();
+        assert!(told.contains("output limit in the middle of this call"), "{told}");
+        assert!(stage.run.history().open_calls().is_empty());
     }
     let mut stage = Stage::new(|_| ());
     stage.send("go");
     assert_eq!(running(&stage.feed(length(vec![call("read"), broken]))).len(), 1);
+}
+
+#[test]
+fn a_model_that_ends_without_words_after_its_tools_has_ended() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    let effects = stage.answer(vec![call("read")]);
+    stage.end_tool(&running(&effects)[0], "the file");
+    let empty = || {
+        RunLoopInput::ModelAnswered(ModelAnswer {
+            parts: Vec::new(),
+            finish: ModelStopReason::Stop,
+            usage: None,
+            envelope: None,
+        })
+    };
+    assert_eq!(ended(&stage.feed(empty())), None, "it is asked once more");
+    stage.feed(RunLoopInput::TimerFired(RunTimer::Retry));
+    stage.feed(RunLoopInput::ModelBegan);
+    assert_eq!(ended(&stage.feed(empty())), Some(RunEnd::Stop));
+}
+
+#[test]
+fn a_refusal_for_length_is_answered_by_a_lower_output_limit_where_that_is_enough() {
+    let mut stage = Stage::new(|settings| settings.model.window = None);
+    let said = "Summarise: ".to_owned() + &"fact ".repeat(2_800);
+    let effects = stage.send(&said);
+    let limit = |effects: &[RunEffect]| {
+        effects.iter().find_map(|effect| match effect {
+            RunEffect::CallModel { max_output_tokens, .. } => Some(*max_output_tokens),
+            _ => None,
+        })
+    };
+    let first = limit(&effects).expect("a call");
+    let refusal = |used| ModelCallFailure {
+        used_tokens: Some(used),
+        limit_tokens: Some(6_000),
+        ..ModelCallFailure::new(ErrorCode::ContextOverflow, "too long", false)
+    };
+    let failed = |used| RunLoopInput::ModelFailed { failure: refusal(used), partial: Vec::new() };
+    let second = limit(&stage.feed(failed(2_850))).expect("the same request again");
+    assert!(second < first && 2_850 + second <= 6_000, "{second} of {first}");
+    assert!(stage.run.history().edits().is_empty(), "nothing was left out");
+    // Refused again, the request itself is made smaller.
+    stage.feed(failed(2_850));
+    assert!(!stage.run.history().edits().is_empty(), "now the request is made smaller");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{RunEffect, RunTimer, ToolApproval, ToolRule};
 use crate::event::{EventBody, NoteReason, RunEnd};
 use crate::history::closing_result;
 use crate::ids::{ApprovalId, CallId};
-use crate::message::{Message, Part, ToolCall, ToolResult, ToolStatus};
+use crate::message::{Message, ModelStopReason, Part, ToolCall, ToolResult, ToolStatus};
 use crate::plan;
 use crate::truncate::TextLimit;
 
@@ -16,6 +16,10 @@ const REPEATS_ALLOWED: usize = 3;
 /// The default limit of a tool's output, in characters.
 const MAX_OUTPUT_CHARS: u64 = 120_000;
 
+/// The result of a call in the middle of which the answer reached its output limit.
+const CUT_CALL: &str = "[Not run: the answer reached its output limit in the middle of this call. Make the call again with \
+                        less in it, for example write a long file in several parts.]";
+
 /// The factor by which a new text may exceed its estimate: the expected p99 error of the structured estimator.
 const NEW_TEXT_ERROR: f64 = 1.1;
 
@@ -23,6 +27,8 @@ const NEW_TEXT_ERROR: f64 = 1.1;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct StepToolCalls {
     calls: Vec<ToolCallState>,
+    /// The call in the middle of which the answer reached its output limit.
+    cut: Option<CallId>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -94,8 +100,9 @@ impl StepToolCalls {
     }
 }
 
-/// Starts the tools that the newest answer calls.
-pub(super) fn start_tools(state: &mut LoopState, out: &mut Vec<RunEffect>) {
+/// Starts the tools that the newest answer calls. `finish` is the reason for the end of the answer.
+pub(super) fn start_tools(state: &mut LoopState, finish: ModelStopReason, out: &mut Vec<RunEffect>) {
+    // The calls come from the history and not from the answer, because after a crash there is only the history.
     let calls: Vec<ToolCallState> = state
         .session
         .history
@@ -103,7 +110,11 @@ pub(super) fn start_tools(state: &mut LoopState, out: &mut Vec<RunEffect>) {
         .iter()
         .map(|open| ToolCallState { call: open.call.clone(), at: ToolCallPhase::Waiting })
         .collect();
-    state.phase = RunPhase::Tools(StepToolCalls { calls });
+    // Only the last call can be the one in which the answer reached its limit.
+    let is_cut = |last: &&ToolCallState| !crate::history::is_object(&last.call.arguments);
+    let at_limit = calls.last().filter(|_| finish == ModelStopReason::Length);
+    let cut = at_limit.filter(is_cut).map(|last| last.call.call_id.clone());
+    state.phase = RunPhase::Tools(StepToolCalls { calls, cut });
     advance_tools(state, out);
 }
 
@@ -123,6 +134,13 @@ fn advance_tools(state: &mut LoopState, out: &mut Vec<RunEffect>) {
 
 /// Starts or refuses a call, or asks a person for permission.
 fn start_call(state: &mut LoopState, call: ToolCall, out: &mut Vec<RunEffect>) {
+    if let RunPhase::Tools(tools) = &state.phase
+        && tools.cut.as_ref() == Some(&call.call_id)
+    {
+        // Without a result the model would not know that it called, and would make the same call again.
+        let result = closing_result(&call.call_id, ToolStatus::Error, CUT_CALL);
+        return store_result(state, result, out);
+    }
     // A stored decision holds after a crash too, and the person is not asked again.
     let answer = state.session.history.open_calls().iter().find(|open| open.call.call_id == call.call_id);
     let approval = match answer.and_then(|open| open.allowed.clone()) {

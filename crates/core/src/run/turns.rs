@@ -16,6 +16,7 @@ impl LoopState {
         let is_flagged = self.session.history.stop_flag().is_raised();
         if is_flagged {
             self.session.history.stop_flag().heed();
+            // A wake from before the cancel must not start the next run. The message itself keeps waiting.
             self.woken = false;
             self.stop = Some(RunStopCause::Cancelled);
             self.phase = RunPhase::Storing;
@@ -60,6 +61,7 @@ impl LoopState {
     /// Stores the start of a run, with the messages that wait.
     pub(super) fn begin(&mut self, queued: &[QueuedMessage], out: &mut Vec<RunEffect>) {
         self.resuming = false;
+        // A stop that found no run to end must not end this one.
         self.stop = None;
         let run_id = format!("r{}", self.session.next_seq()).into();
         let started = vec![EventBody::RunStarted { run_id }];
@@ -96,10 +98,12 @@ impl LoopState {
         let taken: Vec<_> = queued.iter().map(|entry| entry.id.clone()).collect();
         let id = match taken.as_slice() {
             [only] => only.as_str().into(),
+            // The id names the position of the message, and the events before it are stored in the same append.
             _ => crate::ids::MessageId::new(format!("m{}", self.session.next_seq() + events.len() as u64)),
         };
         let message = Message::user(id, parts);
         let metadata = match queued {
+            // Metadata belongs to one message of a client. A message made of several has none.
             [only] => only.metadata.clone(),
             _ => None,
         };
@@ -120,6 +124,7 @@ impl LoopState {
         if run.is_some_and(|run| run.steps >= self.session.settings.max_steps) && self.session.owes_answer() {
             return self.finish(RunEnd::MaxSteps, None, out);
         }
+        // The events come before the queue: a message that is read now must find the model that was chosen before it.
         if !self.soon.is_empty() {
             self.phase = RunPhase::Storing;
             return self.record_soon(AppendContinuation::Boundary, out);

@@ -54,9 +54,11 @@ pub struct FallbackSummary {
 }
 
 /// The wait before the first new attempt, in seconds. The wait doubles with each attempt.
+// Decision 0035. The request that found the attempt due is not kept waiting, so the first wait may be short.
 const FIRST_WAIT_SECS: u64 = 15;
 
 /// The longest wait between attempts, in seconds.
+// A model that is away is tried without end, so the wait must stop growing (decision 0035).
 const MAX_WAIT_SECS: u64 = 900;
 
 /// The number of invalid summaries after which the extract stays. The model has shown that it cannot summarise this

@@ -140,7 +140,10 @@ impl AdaptiveStrategy {
         if let Some(choice) = self.cleared_only(context, &clearable, enough.saturating_sub(growth)) {
             return Some(choice);
         }
-        self.shortened(context, clearable, end, target.saturating_sub(growth))
+        // A document in the view is paid for in each request, so prices lower its room.
+        let documents = if context.is_priced() { target } else { enough };
+        let documents = documents.min(context.document_target()).saturating_sub(growth);
+        self.shortened(context, clearable, end, target.saturating_sub(growth), documents)
     }
 
     /// Returns the cost of the next edit. While clearing is enough, only the newest results are sent again. Later a
@@ -197,13 +200,15 @@ impl AdaptiveStrategy {
     }
 
     /// Returns a selection that clears all old results and drops the fewest of the oldest units that bring the request
-    /// under the target, or all that may go.
+    /// under the target, or all that may go. Documents of the user among them stay in part, as far as they fit below
+    /// `documents` tokens.
     fn shortened(
         &self,
         context: &PlanContext<'_>,
         cleared: Vec<usize>,
         end: usize,
         target: u64,
+        documents: u64,
     ) -> Option<CompactionSelection> {
         let ledger_tokens = self.ledger_tokens.min(context.budget.pinned_facts_tokens());
         let tokens = self.max_summary_tokens.min(context.budget.usable / 6).min(context.budget.reserve);
@@ -213,15 +218,21 @@ impl AdaptiveStrategy {
         });
         let cut = cut.unwrap_or(end);
         let gone = context.units.before_cut(cut);
-        let going = context.before.saturating_sub(context.after_choice(&gone, &[], 0).bound());
+        let mut choice =
+            CompactionSelection { cleared, ..CompactionSelection::new(gone, UnitReplacement::Note) };
+        if !context.is_requested() {
+            // Facts and summary are seldom as long as they may be.
+            context.keep_documents(&mut choice, documents.saturating_sub(added / 2));
+        }
+        let going = context.before.saturating_sub(context.after_choice(&choice.gone, &[], 0).bound());
         let tokens = tokens.min(going / RATIO).max(MIN_TOKENS);
         let worth = context.is_requested() || going >= MIN_WORTH_TOKENS;
-        let instead = if worth {
+        choice.instead = if worth {
             UnitReplacement::Ledger { ledger_tokens, tokens }
         } else {
             UnitReplacement::Extract { ledger_tokens, tokens }
         };
-        (cut > 0).then(|| CompactionSelection { cleared, ..CompactionSelection::new(gone, instead) })
+        (cut > 0).then_some(choice)
     }
 }
 

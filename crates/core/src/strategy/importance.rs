@@ -133,6 +133,7 @@ fn names(message: &Message) -> impl Iterator<Item = &str> {
     });
     texts.flat_map(|text| text.split(|c: char| !(c.is_alphanumeric() || "_-./".contains(c)))).filter(|word| {
         let word = word.trim_matches(['.', '-', '/']);
+        // Plain words are in every message. Paths and identifiers show which messages belong together.
         word.len() > 3 && word.chars().any(|c| "_./".contains(c) || c.is_ascii_digit())
     })
 }

@@ -31,6 +31,13 @@ impl CompactionStrategy for ReactiveOverflowStrategy {
     fn choose(&self, context: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
         let cut = context.units.protected_from(protection, self.preserve_last_n_turns);
         let summary = UnitReplacement::Summary { tokens: self.max_summary_tokens };
-        (cut > 0).then(|| CompactionSelection::new(context.units.before_cut(cut), summary))
+        (cut > 0).then(|| {
+            let mut choice = CompactionSelection::new(context.units.before_cut(cut), summary);
+            if !context.is_requested() {
+                let target = context.document_target().saturating_sub(self.max_summary_tokens / 2);
+                context.keep_documents(&mut choice, target);
+            }
+            choice
+        })
     }
 }

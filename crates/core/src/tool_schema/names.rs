@@ -99,6 +99,7 @@ impl<'de> Deserialize<'de> for RawFieldList {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawFieldList, A::Error> {
                 let mut fields = Vec::new();
+                // A list and not a map, because the order of fields and doubled keys must stay.
                 while let Some(field) = map.next_entry()? {
                     fields.push(field);
                 }

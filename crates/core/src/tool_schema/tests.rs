@@ -307,7 +307,7 @@ fn schemas() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What no provider takes, at any depth.
+/// The keywords that no provider takes, at any depth.
 fn faults(value: &Value, faults: &mut Vec<String>) {
     let Value::Object(fields) = value else { return faults.push(format!("no schema: {value}")) };
     if fields.contains_key("$ref") {

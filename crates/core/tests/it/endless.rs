@@ -32,7 +32,7 @@ fn a_fixed_prefix_above_the_trigger_is_said_at_once() {
         assert_eq!(stage.say("hello"), RunEnd::Error, "{name} {how:?}");
         let (code, message) = stage.error().expect("an error");
         assert_eq!(code, ErrorCode::ContextOverflow);
-        assert!(message.contains("system prompt and tools take 7900 tokens"), "{message}");
+        assert!(message.contains("system prompt and tools take 7,900 tokens"), "{message}");
         assert_eq!((stage.calls.len(), stage.summaries), (0, 0), "{name} {how:?}");
     }
 }
@@ -63,7 +63,7 @@ fn one_giant_message_is_an_error_that_names_it_and_the_next_goes_on() {
         assert_eq!(stage.say(&words(9_000)), RunEnd::Error, "{name} {how:?}");
         let (code, message) = stage.error().expect("an error");
         assert_eq!(code, ErrorCode::ContextOverflow, "{message}");
-        assert!(message.contains("does not fit"), "{message}");
+        assert!(message.contains("the newest message needs up to"), "{message}");
         let before = stage.calls.len();
         assert_eq!(stage.say("something shorter"), RunEnd::Stop, "{name} {how:?}: {:?}", stage.error());
         assert_eq!(stage.calls.len(), before + 1);

@@ -21,7 +21,7 @@ const EXCHANGES: u64 = 20_000;
 const MAX_EFFECTS: u32 = 400;
 
 /// A model server as it really is.
-struct Server {
+struct FaultyServer {
     /// The window, in the server's tokens.
     window: u64,
     /// The server's tokens for 100 of the gateway's.
@@ -60,11 +60,11 @@ enum End {
     Failed,
 }
 
-struct World {
+struct SimulatedExchange {
     rng: Rng,
     verbose: bool,
     now_ms: u64,
-    servers: Vec<Server>,
+    servers: Vec<FaultyServer>,
     exchange: Exchange,
     sent: Sent,
     can_shorten: bool,
@@ -93,13 +93,13 @@ enum Response {
     ServerError,
 }
 
-impl World {
+impl SimulatedExchange {
     fn new(seed: u64, verbose: bool) -> Self {
         let mut rng = Rng::new(seed);
         let count = rng.between(1, 3) as usize;
         let calm = rng.chance(40);
         let servers = (0..count)
-            .map(|_| Server {
+            .map(|_| FaultyServer {
                 window: rng.magnitude(2_000, 200_000),
                 factor: rng.between(60, 140),
                 max_pictures: rng.below(4),
@@ -242,7 +242,7 @@ impl World {
         })
     }
 
-    fn server(&self) -> &Server {
+    fn server(&self) -> &FaultyServer {
         &self.servers[self.sent.upstream]
     }
 
@@ -395,7 +395,7 @@ fn every_exchange_ends_and_asks_for_nothing_twice() {
     let mut ends = BTreeMap::<String, u32>::new();
     for seed in seeds {
         let _named = Named(seed);
-        let end = World::new(seed, replayed.is_some()).play();
+        let end = SimulatedExchange::new(seed, replayed.is_some()).play();
         *ends.entry(format!("{end:?}")).or_default() += 1;
     }
     println!("{ends:?}");
@@ -412,7 +412,7 @@ fn an_upstream_without_faults_gives_a_whole_answer_where_the_conversation_can_be
     let mut whole = 0;
     for seed in 0..EXCHANGES {
         let _named = Named(seed);
-        let mut world = World::new(seed, false);
+        let mut world = SimulatedExchange::new(seed, false);
         for server in &mut world.servers {
             (server.fault_percent, server.lacks_path, server.max_pictures) = (0, false, 9);
             // Less than a third of the smallest window can always be reached.

@@ -7,7 +7,7 @@ use longhaul_core::plan::CompactionPolicy;
 use longhaul_core::run::RunSettings;
 use longhaul_core::strategy;
 
-use crate::stage::{Server, Stage, call, settings};
+use crate::stage::{MisjudgedServer, Stage, call, settings};
 
 const WINDOW: u64 = 32_000;
 
@@ -43,7 +43,7 @@ fn no_run_ends_because_the_window_is_smaller_than_believed() {
         for (window, percent) in [(WINDOW * 7 / 10, 110), (WINDOW / 2, 150), (WINDOW / 5, 100)] {
             for says_figures in [true, false] {
                 let mut stage = Stage::chat(with(name), |at| format!("{at}:{}", " word".repeat(700)));
-                stage.server = Some(Server { window, percent, says_figures });
+                stage.server = Some(MisjudgedServer { window, percent, says_figures });
                 for turn in 0..40 {
                     let end = stage.say(&format!("question {turn}"));
                     assert_eq!(
@@ -71,7 +71,7 @@ fn a_long_turn_goes_on_after_refusals() {
         };
         let mut stage = Stage::new(with("adaptive"), Box::new(script));
         stage.tool_output = Box::new(|_| "a line of the file\n".repeat(300));
-        stage.server = Some(Server { window: WINDOW * 7 / 10, percent: 110, says_figures });
+        stage.server = Some(MisjudgedServer { window: WINDOW * 7 / 10, percent: 110, says_figures });
         assert_eq!(stage.say("read them all"), RunEnd::Stop, "{:?}", stage.error());
         assert!(refusals(&stage) > 0);
     }
@@ -83,7 +83,7 @@ fn what_must_stay_and_is_refused_ends_the_run() {
     settings.policy.cuts_user_messages = false;
     let mut stage = Stage::chat(settings, |_| "yes".to_owned());
     assert_eq!(stage.say("hello"), RunEnd::Stop);
-    stage.server = Some(Server { window: 1_000, percent: 100, says_figures: true });
+    stage.server = Some(MisjudgedServer { window: 1_000, percent: 100, says_figures: true });
     assert_eq!(stage.say(&" word".repeat(4_000)), RunEnd::Error);
     let (code, message) = stage.error().expect("an error");
     assert_eq!(code, ErrorCode::ContextOverflow);

@@ -14,7 +14,7 @@ mod stats;
 mod world;
 
 use stats::Stats;
-use world::World;
+use world::SimulatedRun;
 
 /// Sessions of an ordinary test run.
 const SESSIONS: u64 = 2_500;
@@ -37,7 +37,7 @@ impl Drop for Named {
 
 fn play(seed: u64, verbose: bool) -> Stats {
     let _named = Named(seed);
-    let mut world = World::new(seed, verbose);
+    let mut world = SimulatedRun::new(seed, verbose);
     world.play();
     world.stats
 }

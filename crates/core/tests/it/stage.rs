@@ -74,7 +74,7 @@ pub(crate) enum Course {
 
 /// A server whose window and tokenizer are not as they are believed to be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Server {
+pub(crate) struct MisjudgedServer {
     pub(crate) window: u64,
     /// What it counts for a hundred tokens of ours.
     pub(crate) percent: u64,
@@ -82,7 +82,7 @@ pub(crate) struct Server {
     pub(crate) says_figures: bool,
 }
 
-impl Server {
+impl MisjudgedServer {
     fn refuses(&self, input_tokens: u64) -> Option<ModelCallFailure> {
         let used = input_tokens * self.percent / 100;
         let refusal = ModelCallFailure::new(ErrorCode::ContextOverflow, "prompt is too long", false);
@@ -127,7 +127,7 @@ pub(crate) struct Stage {
     sent: u64,
     window: u64,
     /// The server that really counts, if it is another one than the settings believe.
-    pub(crate) server: Option<Server>,
+    pub(crate) server: Option<MisjudgedServer>,
     timers: BTreeMap<RunTimer, u64>,
     work: VecDeque<RunEffect>,
     ended: Option<RunEnd>,

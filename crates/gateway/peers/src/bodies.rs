@@ -1,4 +1,4 @@
-//! Requests of Chat Completions: a recorded coding session with tools, as long as is wanted.
+//! Requests of Chat Completions from a recorded coding session with tools, of any length.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ pub(crate) const MODEL: &str = "mock";
 
 const SESSION: &str = "badlogic__pi-mono/before-compaction.jsonl";
 
-/// Stands in the first message where every conversation has a number of its own.
+/// The place in the first message for a number that differs between conversations.
 const MARK: &str = "0000000000000000";
 
-/// What the recording leaves out.
+/// The system prompt, which the recording leaves out.
 const SYSTEM: &str = "You are a coding assistant. You read, change and run files of the user's project with your tools, \
     explain what you do in a few words, and ask before anything that cannot be undone.";
 
-/// Messages of a session, each as JSON.
+/// The messages of a session, as JSON.
 pub(crate) struct Session {
     messages: Vec<(Role, Value)>,
 }
@@ -28,7 +28,7 @@ enum Role {
     Tool,
 }
 
-/// A request with a place for a number that makes it one of its own.
+/// A request with a place for the number of its conversation.
 pub(crate) struct Request {
     head: String,
     messages: Vec<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Request {
 }
 
 impl Session {
-    /// `None` where the fixtures are absent.
+    /// Reads the recorded session. Returns `None` without the fixtures.
     pub(crate) fn read(trajectories: &Path) -> Option<Self> {
         let text = std::fs::read_to_string(trajectories.join(SESSION)).ok()?;
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -44,8 +44,8 @@ impl Session {
         Some(Self { messages: turned(&messages) })
     }
 
-    /// The beginning of the session, `bytes` long or a little more; answers and results are cut to `most_text_bytes`.
-    /// It ends with a user's message or a result.
+    /// Returns the beginning of the session, of `bytes` or a little more, with answers and results cut to
+    /// `most_text_bytes`. The request ends with a user's message or a result.
     pub(crate) fn request(&self, bytes: usize, most_text_bytes: usize) -> Request {
         let head = format!(r#"{{"model":"{MODEL}","messages":["#);
         let mut request = Request { head, messages: Vec::new(), calls: 0 };
@@ -78,12 +78,12 @@ impl Request {
         self.messages.len()
     }
 
-    /// The whole request.
+    /// Returns the whole request.
     pub(crate) fn body(&self, number: u64, stream: bool) -> Bytes {
         self.first(self.messages.len(), number, stream)
     }
 
-    /// With its first messages only.
+    /// Returns the request with its first messages only.
     pub(crate) fn first(&self, messages: usize, number: u64, stream: bool) -> Bytes {
         let size: usize = self.messages.iter().take(messages).map(|message| message.len() + 1).sum();
         let tail = tail(stream);
@@ -106,7 +106,7 @@ impl Request {
         body.into()
     }
 
-    /// How many messages each request of the session had, as a client sent them: up to each answer, and to the end.
+    /// Returns the number of messages in each request of the session: up to each answer, and up to the end.
     pub(crate) fn steps(&self) -> Vec<usize> {
         let is_answer = |message: &String| message.starts_with(r#"{"role":"assistant""#);
         let answers = self.messages.iter().enumerate().filter(|(_, message)| is_answer(message));
@@ -147,7 +147,7 @@ fn cut(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
-/// The recording's messages as Chat Completions has them: calls without results and results without calls left out.
+/// Returns the recording's messages for Chat Completions, without calls that have no result and results without a call.
 fn turned(messages: &[Value]) -> Vec<(Role, Value)> {
     let mut turned = Vec::new();
     let mut at = 0;

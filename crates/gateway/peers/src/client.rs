@@ -1,4 +1,4 @@
-//! A client with one connection, which it keeps.
+//! A client with one connection that stays open.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use hyper_util::rt::TokioIo;
 use memchr::memmem;
 use tokio::net::TcpStream;
 
-/// Longer than any answer takes.
+/// A limit that is longer than any answer takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is said is `wN `: nothing else begins so.
+/// The beginning of each piece of text. The mock says `wN `, and nothing else begins so.
 const PIECE: &[u8] = b"\"content\":\"w";
 
 pub(crate) type Headers = Vec<(&'static str, String)>;
@@ -26,10 +26,10 @@ pub(crate) struct Client {
     sender: Option<SendRequest<Full<Bytes>>>,
 }
 
-/// A stream as it came.
+/// The measured arrival of a stream.
 pub(crate) struct Streamed {
     pub(crate) first: Duration,
-    /// Between pieces.
+    /// The times between two pieces.
     pub(crate) gaps: Vec<Duration>,
     pub(crate) pieces: usize,
     pub(crate) has_usage: bool,
@@ -44,7 +44,7 @@ impl Client {
     /// Posts a request of Chat Completions and reads the answer.
     ///
     /// # Errors
-    /// What came instead of an answer.
+    /// The response or the fault in place of an answer.
     pub(crate) async fn ask(&mut self, body: Bytes) -> Result<Duration, String> {
         let begun = Instant::now();
         let response = self.post("/v1/chat/completions", body).await?;
@@ -58,10 +58,10 @@ impl Client {
         memmem::find(&answer, b"The renderer knows too much").map(|_| took).ok_or("another answer".to_owned())
     }
 
-    /// What a path answers to a body.
+    /// Returns the answer of a path to an empty body.
     ///
     /// # Errors
-    /// What came instead.
+    /// The response or the fault in place of an answer.
     pub(crate) async fn fetch(&mut self, path: &str) -> Result<Bytes, String> {
         let response = self.post(path, Bytes::new()).await?;
         self.read(response).await
@@ -70,7 +70,7 @@ impl Client {
     /// Posts a request that asks for a stream, and reads it.
     ///
     /// # Errors
-    /// What came instead.
+    /// The response or the fault in place of an answer.
     pub(crate) async fn stream(&mut self, body: Bytes) -> Result<Streamed, String> {
         let begun = Instant::now();
         let mut response = self.post("/v1/chat/completions", body).await?;

@@ -1,4 +1,4 @@
-//! The least that a gateway can cost: hyper to hyper, nothing read of what passes.
+//! The smallest possible proxy: hyper to hyper, and nothing is parsed.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 type Upstream = Rc<RefCell<Option<SendRequest<Incoming>>>>;
 
-/// Serves until the process ends. Every connection has one of its own behind it.
+/// Serves until the process ends. Each connection of a client has its own connection to the upstream.
 pub(crate) async fn serve(listener: TcpListener, to: SocketAddr) {
     loop {
         let (stream, _) = listener.accept().await.unwrap();

@@ -1,4 +1,4 @@
-//! What a gateway has made of a request.
+//! The difference between a request and its forwarded form.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::bodies::Request;
 use crate::gateways::Gateway;
 use crate::measure::new_number;
 
-/// In words: `identical`, or what is another.
+/// Returns `identical`, or the difference in words.
 pub(crate) async fn forwarded(gateway: &Gateway, mock: &Gateway, request: &Request) -> String {
     let sent = request.body(new_number(), false);
     if let Err(why) = gateway.client().ask(sent.clone()).await {

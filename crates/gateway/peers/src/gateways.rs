@@ -1,4 +1,4 @@
-//! What is measured: the way without a gateway, the floor, ours, and the others.
+//! The measured ways to the model: direct, through the smallest possible proxy, our gateway, and other gateways.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,35 +16,35 @@ pub(crate) const OURS: &str = "longhaul";
 
 pub(crate) const ALL: [&str; 6] = [DIRECT, "floor", OURS, "sglang-router", "portkey", "litellm"];
 
-/// More than the longest request has.
+/// A window that is larger than the longest request.
 const WINDOW_TOKENS: u64 = 1_000_000;
 
-/// A gateway that runs, or the mock itself.
+/// A running gateway, or the mock itself.
 pub(crate) struct Gateway {
     pub(crate) name: &'static str,
     to: SocketAddr,
     headers: Headers,
     process: Option<Process>,
-    /// From the start of the process to its first answer, with folders that are new.
+    /// The times from the start of the process to its first answer, with new folders.
     pub(crate) starts: Vec<Duration>,
-    /// The same with the folders of the start before.
+    /// The times from the start to the first answer, with the folders of an earlier start.
     pub(crate) restarts: Vec<Duration>,
     pub(crate) idle: Memory,
 }
 
-/// Where everything is.
+/// The addresses and folders of a run.
 pub(crate) struct Places {
-    /// What the recipe has installed.
+    /// The folder of the installed gateways.
     pub(crate) installed: PathBuf,
-    /// Configurations, logs and data, new with every run.
+    /// The folder for configurations, logs and data, new in every run.
     pub(crate) work: PathBuf,
-    /// Ours.
+    /// Our own binary.
     pub(crate) binary: PathBuf,
     pub(crate) mock: SocketAddr,
 }
 
 impl Gateway {
-    /// Starts one, as often as tells how long that takes; the newest goes on.
+    /// Starts a gateway several times, to measure the start. The newest process stays.
     pub(crate) async fn start(name: &'static str, places: &Places, body: &Bytes) -> Self {
         let mut gateway = Self {
             name,
@@ -93,7 +93,7 @@ impl Gateway {
     }
 }
 
-/// How it is started, and what a client of it sends along.
+/// Returns the command that starts a gateway, and the headers that its clients send.
 fn command(name: &str, to: SocketAddr, places: &Places, folder: &Path) -> (Command, Headers) {
     let upstream = format!("http://{}", places.mock);
     let port = to.port().to_string();

@@ -1,7 +1,7 @@
-//! The gateway beside other gateways, in one run on the same data, by turns: what each adds to a request. Everything stays
-//! on this machine; the model is a mock.
+//! A benchmark of the gateway and other gateways, in turns on the same data: the time that each adds to a request.
+//! Everything stays on this machine, and the model is a mock.
 //!
-//! `just gateway-peers` installs the others and runs it. `--rounds N`, `--only NAME,NAME`, `--rows ROW,ROW` (the
+//! `just gateway-peers` installs the other gateways and runs the benchmark. `--rounds N`, `--only NAME,NAME`, `--rows ROW,ROW` (the
 //! beginnings of their names), `--binary PATH`, `--fixtures FOLDER`.
 
 mod bodies;
@@ -29,7 +29,7 @@ const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../shared/
 
 const TARGET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target");
 
-/// Too slow for every round of what takes longest.
+/// The gateways that are too slow for the longest measurements. They take part in the first round only.
 const SLOW: [&str; 2] = ["portkey", "litellm"];
 
 struct Options {
@@ -69,7 +69,7 @@ impl Options {
     }
 }
 
-/// Requests by their size in tokens (bytes/4).
+/// The requests of three sizes, in tokens of four bytes.
 struct Sizes {
     small: Rc<Request>,
     middle: Rc<Request>,
@@ -154,7 +154,7 @@ async fn run(options: Options) {
     eprintln!("{}", file.display());
 }
 
-/// What else the machine had to do: processes that run or want to, over a minute.
+/// Returns the load of the machine: running and ready processes, averaged over a minute.
 fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or_default()

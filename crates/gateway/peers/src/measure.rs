@@ -1,4 +1,4 @@
-//! One cell of a table: a gateway under one kind of load.
+//! The measurements for one cell of a table: a gateway under one kind of load.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -11,23 +11,23 @@ use crate::bodies::Request;
 use crate::client::{Client, Streamed};
 use crate::gateways::Gateway;
 
-/// Values by name; times in milliseconds.
+/// The values of a measurement by name, with times in milliseconds.
 pub(crate) type Cell = BTreeMap<&'static str, f64>;
 
-/// A slow gateway is given so long for a cell of latencies, and at least so many requests.
+/// The time for the latencies of a slow gateway, and the least number of its requests.
 const LONG_ENOUGH: Duration = Duration::from_millis(1_200);
 const LEAST_REQUESTS: usize = 10;
 
 const SATURATED_FOR: Duration = Duration::from_millis(1_500);
 
-/// A number that no other conversation has.
+/// Returns a number that no other conversation has.
 pub(crate) fn new_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// One client, one request after another. `cold`: each is a conversation of its own, never seen before; else always
-/// the same.
+/// Measures the latencies of one client with one request after another. With `cold`, each request begins a new
+/// conversation; otherwise all are the same.
 pub(crate) async fn latency(
     gateway: &Gateway,
     request: &Request,
@@ -49,7 +49,7 @@ pub(crate) async fn latency(
     Ok([("p50", quantile(&mut took, 0.5)), ("p99", quantile(&mut took, 0.99)), ("requests", count)].into())
 }
 
-/// Clients that ask again as soon as they are answered, each with a conversation of its own.
+/// Measures clients that ask again as soon as they are answered, each with a conversation of its own.
 pub(crate) async fn saturation(gateway: &Gateway, request: &Request, clients: usize) -> Result<Cell, String> {
     let mut ready: Vec<(Client, bytes::Bytes)> =
         (0..clients).map(|_| (gateway.client(), request.body(new_number(), false))).collect();
@@ -80,7 +80,7 @@ pub(crate) async fn saturation(gateway: &Gateway, request: &Request, clients: us
     Ok(cell)
 }
 
-/// Streams at the same time, again and again, each of a conversation that was seen before.
+/// Measures repeated simultaneous streams, each of a known conversation.
 pub(crate) async fn streams(
     gateway: &Gateway,
     mock: &Gateway,
@@ -130,7 +130,7 @@ pub(crate) async fn streams(
     .into())
 }
 
-/// A conversation as its client sends it: each request is the one before and what was said since.
+/// Measures a growing conversation: each request is the one before with the newest messages.
 pub(crate) async fn growing(gateway: &Gateway, request: &Request) -> Result<Cell, String> {
     let (mut client, number) = (gateway.client(), new_number());
     // Only the connection.
@@ -152,7 +152,7 @@ pub(crate) async fn growing(gateway: &Gateway, request: &Request) -> Result<Cell
     .into())
 }
 
-/// Milliseconds.
+/// Returns a quantile of durations, in milliseconds.
 fn quantile(all: &mut [Duration], share: f64) -> f64 {
     all.sort_unstable();
     let at = ((all.len() - 1) as f64 * share).ceil() as usize;

@@ -78,8 +78,9 @@ async fn answer(mock: Rc<Mock>, mut request: Request<Incoming>) -> Result<Respon
     })
 }
 
-/// In a JSON text these bytes stand for nothing but the field: in a string the quotes have escapes.
+/// Returns whether the request asks for a stream.
 fn asks_for_stream(frames: &[Bytes]) -> bool {
+    // In a JSON text these bytes can only be the field: quotes inside a string have escapes.
     let said = |bytes: &[u8]| {
         let at = memmem::rfind(bytes, br#""stream":"#)?;
         let value = bytes[at + 9..].trim_ascii_start();
@@ -124,7 +125,7 @@ fn timed(script: Script, pace: Duration) -> UnboundedReceiver<Bytes> {
     receiver
 }
 
-/// What a stream says: its pieces, then finish, usage and `[DONE]`.
+/// The events of a stream: its pieces, then finish, usage and `[DONE]`.
 struct Script {
     pieces: usize,
     input: usize,

@@ -1,4 +1,4 @@
-//! Processes that are measured: started, watched, ended.
+//! The measured processes: their start, their memory and processor time, their end.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -10,15 +10,15 @@ use tokio::time::sleep;
 
 use crate::client::{Client, Headers};
 
-/// Longer than the slowest takes to start.
+/// A limit that is longer than the slowest start.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A process and all that it has started; it ends with this.
+/// A process with all of its children. They end when the value is dropped.
 pub(crate) struct Process {
     child: Child,
 }
 
-/// Memory in bytes.
+/// The memory of a process, in bytes.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Memory {
     pub(crate) resident: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Memory {
 }
 
 impl Process {
-    /// Starts it, its words going to a file.
+    /// Starts a process whose output goes to a file.
     pub(crate) fn start(mut command: Command, log: &Path) -> Self {
         let log = std::fs::File::create(log).unwrap();
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
@@ -34,7 +34,7 @@ impl Process {
         Self { child }
     }
 
-    /// Starts it and asks until it answers: how long that took.
+    /// Starts a process and asks until it answers. Returns the time that this took.
     pub(crate) async fn ready(
         command: Command,
         log: &Path,

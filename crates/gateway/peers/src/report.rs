@@ -1,4 +1,4 @@
-//! Tables and goals.
+//! The report of the benchmark: tables and goals.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,11 +16,11 @@ const MIB: f64 = (1 << 20) as f64;
 #[derive(Default)]
 pub(crate) struct Report {
     sizes: Vec<Value>,
-    /// What the machine had to do before and at the end.
+    /// The load of the machine before the first and after the last measurement.
     load: [f64; 2],
     gateways: Vec<Facts>,
     forwarded: BTreeMap<&'static str, String>,
-    /// By row and gateway: a cell for each round in which it has one.
+    /// The cells by row and gateway, one for each successful round.
     rows: BTreeMap<(String, &'static str), BTreeMap<usize, Cell>>,
     faults: Vec<String>,
 }
@@ -33,14 +33,14 @@ struct Facts {
     after: Memory,
 }
 
-/// A figure in its best round and in the middle one.
+/// A figure of the best round, and the median of all rounds.
 #[derive(Clone, Copy)]
 struct Figure {
     best: f64,
     median: f64,
 }
 
-/// What is better.
+/// The direction in which a figure improves.
 #[derive(Clone, Copy)]
 enum Better {
     Less,
@@ -105,7 +105,7 @@ impl Report {
         });
     }
 
-    /// One value of a row, by rounds.
+    /// Returns one value of a row, by rounds.
     fn values(&self, row: &str, gateway: &'static str, name: &str) -> BTreeMap<usize, f64> {
         let cells = self.rows.get(&(row.to_owned(), gateway)).into_iter().flatten();
         cells.filter_map(|(round, cell)| Some((*round, *cell.get(name)?))).collect()
@@ -115,7 +115,7 @@ impl Report {
         Figure::of(self.values(row, gateway, name).into_values().collect(), better)
     }
 
-    /// What it adds to direct; direct as it is.
+    /// Returns the time that a gateway adds to a direct request, or the direct time itself.
     fn added(&self, row: &str, gateway: &'static str, name: &str) -> Option<Figure> {
         match gateway {
             DIRECT => self.figure(row, DIRECT, name, Better::Less),
@@ -127,8 +127,7 @@ impl Report {
         self.beside_direct(row, gateway, name, |own, direct| own / direct)
     }
 
-    /// The best rounds of both beside each other, whichever they were: a round that disturbed direct alone would flatter.
-    /// The median is that of rounds.
+    /// Returns a comparison with direct requests: of the best rounds of both, and the median over rounds.
     fn beside_direct(
         &self,
         row: &str,
@@ -139,6 +138,7 @@ impl Report {
         let (own, direct) = (self.values(row, gateway, name), self.values(row, DIRECT, name));
         let paired = own.iter().filter_map(|(round, own)| Some(pair(*own, *direct.get(round)?)));
         let median = Figure::of(paired.collect(), Better::Less)?.median;
+        // The best rounds need not be the same: a round that disturbed the direct requests alone would flatter.
         let best = |values: &BTreeMap<usize, f64>| values.values().copied().fold(f64::INFINITY, f64::min);
         Some(Figure { best: pair(best(&own), best(&direct)), median })
     }
@@ -356,7 +356,7 @@ fn shown(figure: Option<Figure>) -> String {
     figure.map_or(String::new(), |figure| format!("{} / {}", number(figure.best), number(figure.median)))
 }
 
-/// Three figures at most of what stands behind the point, none of what does not matter.
+/// Returns a number with at most three significant digits, and with commas between thousands.
 fn number(value: f64) -> String {
     match value.abs() {
         small if small < 0.995 => format!("{value:.2}"),

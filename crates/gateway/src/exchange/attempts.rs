@@ -15,8 +15,8 @@ use super::context_management::ContextManagement;
 use super::journal::JournalStore;
 use super::late_reading::LateReading;
 use super::memo_lookup::ConversationMemo;
-use super::omitted::{RefusablePart, RequestOmissions};
 use super::outbound_writer::{OutboundWriter, ParamMappingReport};
+use super::part_refusals::{RefusablePart, RequestOmissions};
 use super::prepare::{self, OutboundRequest, RequestFitter};
 use super::recall::HiddenSteps;
 use super::replicas::LoadGuard;
@@ -27,7 +27,7 @@ use super::upstream_client::UpstreamClient;
 use super::upstream_response::{OverflowResponse, ResponseReview, UpstreamResponse};
 use super::usage_totals::UsageTotals;
 use super::view_editor::ViewEditor;
-use super::{ProxiedRequest, UpstreamAttempt};
+use super::{ProxiedRequest, UpstreamAttempt, request_log};
 use crate::upstream::UpstreamTarget;
 
 /// The outcome of an attempt.
@@ -341,7 +341,7 @@ impl UpstreamAttempt {
             is_estimated = cost.is_estimated,
             restarts = cost.restarts,
             omitted = self.omissions.count(),
-            duration_ms = self.request.proxied.duration_ms(),
+            duration_ms = request_log::duration_ms(&self.request.proxied),
             "the answer ended"
         );
     }

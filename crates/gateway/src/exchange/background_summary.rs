@@ -36,6 +36,7 @@ use longhaul_wire::edit::GatewayError;
 const MOST_TASKS: usize = 64;
 
 /// The maximum number of remembered beginnings.
+// A forgotten beginning costs at most a second summary of the same messages.
 const MAX_BEGINNINGS: usize = 4_096;
 
 /// The newest summary begun ahead of need, by the beginning of its conversation.
@@ -53,6 +54,10 @@ impl SummaryStarts {
             begun.retain(|_, newest| newest.is_recent(start.at));
         }
         if begun.len() >= MAX_BEGINNINGS {
+            tracing::info!(
+                starts = begun.len(),
+                "the starts of background summaries are forgotten: there are too many"
+            );
             // A forgotten start costs one more summary.
             begun.clear();
         }
@@ -95,7 +100,12 @@ impl GatewayTasks {
     /// Stops all tasks.
     pub(crate) async fn stop(&self) {
         // Nothing is lost: a summary that was cut off is due again with the next request (decision 0035).
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        let count = {
+            let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            tasks.abort_all();
+            tasks.len()
+        };
+        tracing::debug!(tasks = count, "background summaries are cut off: the gateway ends");
         // An aborted task ends only at its next wait, so the end is waited for.
         self.settle().await;
     }
@@ -349,6 +359,7 @@ impl RequestFitter {
             let _gone = is_over.await;
             Box::pin(writer.write_in_background(permit, assignment)).await;
         });
+        // The permit was dropped with the task, which lets a later request begin.
         if !is_begun {
             // A later request of the conversation finds the summary due again.
             tracing::debug!(max_tasks = MOST_TASKS, "no summary is begun: too many are being written");

@@ -207,6 +207,13 @@ impl ConversationEntries {
     fn evict_least_recent(&mut self, max_entries: usize, max_bytes: usize) {
         while self.count > max_entries || self.bytes > max_bytes {
             let Some((used, head)) = self.by_use.pop_first() else { return };
+            tracing::debug!(
+                conversations = self.count,
+                bytes = self.bytes,
+                max_conversations = max_entries,
+                max_bytes,
+                "the least recently used conversation is no longer kept ready"
+            );
             self.remove(&head, used);
         }
     }
@@ -300,7 +307,7 @@ impl ParseCache {
         // The lock is free while candidates are compared: comparing long requests takes time.
         let after = self.alike(&start).iter().find_map(|known| wire.parse_continued_request(&bytes, known));
         let is_new = after.is_none();
-        let envelope = Arc::new(after.map_or_else(|| wire.read(bytes), Ok)?);
+        let envelope = Arc::new(after.map_or_else(|| wire.parse_request(bytes), Ok)?);
         self.remember(start, &envelope);
         Ok((envelope, is_new))
     }

@@ -36,7 +36,7 @@ pub(super) async fn compacted_request(
     attempt: &mut UpstreamAttempt,
 ) -> Result<OutboundRequest, GatewayError> {
     responses::check_whole(&attempt.request.proxied.envelope)?;
-    // The items go back to the client, where nobody could answer a call of `recall`.
+    // The items go back to the client, which could not answer a call of `recall`.
     attempt.request.tools().never_recalls();
     match attempt.fitter.compacted().await {
         // Nothing can be left out, so the client gets its own items back.
@@ -61,7 +61,7 @@ pub(super) async fn compacted_request(
 
 async fn pass_on(attempt: &UpstreamAttempt) -> Result<UpstreamDisposition, GatewayError> {
     let (exchange, server) = (&attempt.request.proxied, &attempt.request.target.server);
-    let body = exchange.wire.render(&exchange.envelope, &attempt.request.request_edit())?;
+    let body = exchange.wire.render_request(&exchange.envelope, &attempt.request.request_edit())?;
     let own = exchange.inner.config.credentials == CredentialSource::Own;
     let response = server.send(COMPACT_PATH, &exchange.headers, own, body).await?;
     let (status, mut headers) = (response.status(), server.headers_for_caller(response.headers()));

@@ -14,6 +14,7 @@ use memchr::memmem;
 use serde_json::{Value, json};
 
 use super::compact::compacted_request;
+use super::replicas::ordered_targets;
 use super::{ProxiedRequest, UpstreamAttempt, UpstreamDisposition};
 
 /// The last item of a request for a compaction.
@@ -101,27 +102,27 @@ fn without_trigger(envelope: &RequestEnvelope) -> Option<Bytes> {
     })
 }
 
-impl ProxiedRequest {
-    /// Answers a request that ends with a [`TRIGGER`]; `None` for other requests. OpenAI's own server compacts by
-    /// itself and also gives `None`.
-    ///
-    /// # Errors
-    /// [`GatewayError`] if the request cannot be read or compacted.
-    pub(super) async fn triggered_compaction(&self) -> Result<Option<UpstreamDisposition>, GatewayError> {
-        if self.wire.dialect() != Dialect::Responses {
-            return Ok(None);
-        }
-        let Some(target) = self.ordered_targets().into_iter().next() else { return Ok(None) };
-        if target.server.upstream.kind == Kind::OpenAi {
-            return Ok(None);
-        }
-        let Some(body) = without_trigger(&self.envelope) else { return Ok(None) };
-        let envelope = self.inner.parse_cache.read(self.wire, &self.caller, body)?;
-        // A conversation key that was computed already may include the trigger item.
-        let exchange = Self { envelope, conversation_key: OnceLock::new(), ..self.clone() };
-        let attempt = UpstreamAttempt::find(Arc::new(exchange), target, Arc::default()).await;
-        Ok(Some(compaction_item(attempt).await?))
+/// Answers a request that ends with a [`TRIGGER`]; `None` for other requests. OpenAI's own server compacts by
+/// itself and also gives `None`.
+///
+/// # Errors
+/// [`GatewayError`] if the request cannot be read or compacted.
+pub(super) async fn triggered_compaction(
+    request: &ProxiedRequest,
+) -> Result<Option<UpstreamDisposition>, GatewayError> {
+    if request.wire.dialect() != Dialect::Responses {
+        return Ok(None);
     }
+    let Some(target) = ordered_targets(request).into_iter().next() else { return Ok(None) };
+    if target.server.upstream.kind == Kind::OpenAi {
+        return Ok(None);
+    }
+    let Some(body) = without_trigger(&request.envelope) else { return Ok(None) };
+    let envelope = request.inner.parse_cache.read(request.wire, &request.caller, body)?;
+    // A conversation key that was computed already may include the trigger item.
+    let exchange = ProxiedRequest { envelope, conversation_key: OnceLock::new(), ..request.clone() };
+    let attempt = UpstreamAttempt::find(Arc::new(exchange), target, Arc::default()).await;
+    Ok(Some(compaction_item(attempt).await?))
 }
 
 /// Returns an answer whose only item is a sealed `compaction`.

@@ -7,17 +7,14 @@ use longhaul_core::event::{EditKind, ViewOperation};
 use longhaul_core::history::{History, ViewItemKind};
 use longhaul_core::meter;
 use longhaul_core::plan::{self, ResultClearing};
-use longhaul_providers::connect::Kind;
 use longhaul_wire::edit::{Dialect, ParseError, RequestEnvelope};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::ProxiedRequest;
 use super::conversation::ConversationState;
 use super::summary::PlannedEdit;
 use super::targeted_request::TargetedRequest;
 use super::view_editor::ViewEditor;
-use crate::upstream::UpstreamTarget;
 
 /// The field of the request and of the answer.
 pub(super) const FIELD: &str = "context_management";
@@ -97,6 +94,7 @@ impl ContextManagement {
             }
             Dialect::Messages => (value.get("edits").cloned().unwrap_or_else(|| json!([])), "edits"),
             Dialect::Responses => (value, ""),
+            // Chat Completions has no such field, so a server's own extension of that name is left alone.
             Dialect::Chat => return Ok(None),
         };
         let edits = edits.as_array().ok_or_else(|| ParseError::field(FIELD, "must be a list of edits"))?;
@@ -209,25 +207,6 @@ fn tokens_in(threshold: Option<Threshold>, name: &str) -> Result<Option<u64>, St
             Err(format!("`{name}` counts `{unit}`; it must be input_tokens"))
         }
         threshold => Ok(threshold.map(|threshold| threshold.value)),
-    }
-}
-
-impl ProxiedRequest {
-    /// Returns the client's wishes if the gateway must carry them out, because the upstream does not know the
-    /// field.
-    pub(super) fn context_management_at(&self, target: &UpstreamTarget) -> Option<&ContextManagement> {
-        self.context_management.as_ref().filter(|_| !self.is_providers_own(target))
-    }
-
-    /// Returns whether the upstream is of the provider whose API the client speaks, and so knows that API's own tools
-    /// and fields.
-    pub(super) fn is_providers_own(&self, target: &UpstreamTarget) -> bool {
-        let kind = target.server.upstream.kind;
-        match self.wire.dialect() {
-            Dialect::Messages => kind == Kind::Anthropic,
-            Dialect::Responses => kind == Kind::OpenAi,
-            Dialect::Chat => false,
-        }
     }
 }
 

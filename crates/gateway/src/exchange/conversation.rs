@@ -23,6 +23,8 @@ const ITEM_BYTES: usize = 48;
 const MESSAGE_BYTES: usize = 700;
 
 /// The memory of a message part beside its text, in bytes. Measured.
+// The cache of conversations is bounded by bytes, and most parts are short texts whose frame counts more than their
+// content.
 const PART_BYTES: usize = 150;
 
 /// One conversation.

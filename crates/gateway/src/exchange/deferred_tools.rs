@@ -21,6 +21,8 @@ use longhaul_wire::edit::{AnsweredToolCall, Dialect, PartialToolCall, RequestEnv
 const NO_CALL: &str = "(No answer: the model only searched for tools.)";
 
 /// The maximum number of remembered tool lists.
+// A forgotten list is decided again, with the same result: the decision depends on the list and the window alone
+// (decision 0052).
 const MAX_LISTS: usize = 256;
 
 /// A hash of a tool list, the window and the forced tool.
@@ -117,6 +119,7 @@ impl ProxiedRequest {
         let has_search = self.is_providers_own(target);
         let deferral = self.inner.deferrals.decide(self.wire.dialect(), tools, forced, window, has_search)?;
         let shorter = deferral.shorten_request(&self.envelope);
+        // If our own rewriting cannot be read, the client's request goes out whole.
         let envelope = self.inner.parse_cache.read(self.wire, &self.caller, shorter).ok()?;
         Some((deferral, envelope))
     }

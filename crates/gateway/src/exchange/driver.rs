@@ -15,7 +15,9 @@ use tokio::time::sleep;
 
 use super::attempts::{AttemptOutcome, FailedAttempt};
 use super::prepare::OutboundRequest;
+use super::replicas::ordered_targets;
 use super::translate::fault_of;
+use super::upstream_errors::readable;
 use super::upstream_response::{OverflowResponse, RelayDecision, UpstreamResponse};
 use super::usage_totals::UsageTotals;
 use super::{ProxiedRequest, UpstreamAttempt, UpstreamDisposition, no_upstream};
@@ -67,7 +69,7 @@ impl EffectOutcome {
 
 impl ExchangeDriver {
     pub(super) fn new(request: Arc<ProxiedRequest>) -> Self {
-        let targets = request.ordered_targets();
+        let targets = ordered_targets(&request);
         let limits = ExchangeLimits { upstreams: targets.len(), retry: request.inner.config.retry };
         Self {
             request,
@@ -94,6 +96,7 @@ impl ExchangeDriver {
     /// [`GatewayError`] if no upstream gives an answer.
     pub(super) async fn run(mut self) -> Result<UpstreamDisposition, GatewayError> {
         let mut effects = VecDeque::from(self.exchange.handle(ExchangeInput::Begin));
+        // One effect at a time and in order: an input may answer an effect that others follow.
         while let Some(effect) = effects.pop_front() {
             // Boxed: the future is large, and every caller of this one would hold it.
             match Box::pin(self.perform(effect)).await? {
@@ -132,6 +135,10 @@ impl ExchangeDriver {
             }
             ExchangeEffect::DeliverFirst => {
                 let first = self.first.take().ok_or_else(incomplete)?;
+                tracing::info!(
+                    wire = self.request.wire.dialect().as_str(),
+                    "the translated request failed too: the client gets the response to its own wire"
+                );
                 // Not only the path is at fault, so the verdict about the wire is withdrawn.
                 self.target()?.does_not_speak(self.request.wire.dialect(), false);
                 return Ok(EffectOutcome::answer(self.readable(Ok(first))?));
@@ -156,7 +163,7 @@ impl ExchangeDriver {
         &self,
         opened: Result<UpstreamDisposition, GatewayError>,
     ) -> Result<Result<UpstreamDisposition, GatewayError>, GatewayError> {
-        Ok(self.request.readable(self.target()?, opened))
+        Ok(readable(&self.request, self.target()?, opened))
     }
 
     /// Prepares the request for an upstream, the first one or the next after a failure.
@@ -172,6 +179,7 @@ impl ExchangeDriver {
                     "the next upstream is asked"
                 );
             }
+            // What the failed upstream cost stays in the totals: the client pays for it.
             self.totals.try_elsewhere();
         }
         // The tools of the last upstream's request may have another form, and its response is of no use any more.
@@ -272,7 +280,13 @@ impl ExchangeDriver {
     fn lower_output(&mut self) -> Result<bool, GatewayError> {
         let overflow = self.overflow.as_ref().ok_or_else(incomplete)?;
         let attempt = self.attempt.as_mut().ok_or_else(incomplete)?;
-        Ok(attempt.asks_for_less_after(overflow, &self.outbound))
+        let is_lower = attempt.asks_for_less_after(overflow, &self.outbound);
+        tracing::debug!(
+            is_lower,
+            is_said = overflow.is_said,
+            "a lower output limit was considered for an overlong request"
+        );
+        Ok(is_lower)
     }
 
     async fn shorten(&mut self) -> Result<ShorteningOutcome, GatewayError> {
@@ -303,6 +317,11 @@ impl ExchangeDriver {
     fn discard_response(&mut self) -> Result<EffectOutcome, GatewayError> {
         // The client pays for an answer that it does not get, so the totals must show it.
         if let Some(received) = self.received.take() {
+            tracing::debug!(
+                input = self.outbound.input,
+                has_shorter = self.shorter.is_some(),
+                "a response is discarded, and the request is sent again"
+            );
             self.attempt.as_ref().ok_or_else(incomplete)?.bill_unused(&received, &self.outbound);
         }
         // Only now: the discarded response belongs to the longer request.

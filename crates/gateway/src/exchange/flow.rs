@@ -16,7 +16,7 @@ use tracing::{Instrument, Span};
 
 use super::prepare::OutboundRequest;
 use super::recall::OutputDivision;
-use super::{PreparationAction, PreparationReport, UpstreamAttempt};
+use super::{PreparationAction, PreparationReport, UpstreamAttempt, previous_response, request_log};
 use crate::gateway::ReplyStream;
 use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING};
 use longhaul_wire::edit::{
@@ -27,14 +27,14 @@ use longhaul_wire::{MAX_ARGUMENT_BYTES, MAX_TOOL_CALLS};
 
 mod body;
 mod continuation;
-mod late;
+mod delayed_answer;
 mod pause;
 mod reading;
 mod stream_end;
 
 pub(super) use body::{StreamBeginning, UpstreamBody};
 use continuation::{ResumedStream, StreamComment, has_said};
-pub(super) use late::delayed_stream;
+pub(super) use delayed_answer::delayed_stream;
 use pause::OutputPauseDetector;
 use reading::{
     CharacterFilter, ParsedChunk, is_comment, is_unread_error, is_whole, parse_chunk, said_by, says_more,
@@ -333,7 +333,7 @@ impl AnswerFlow {
                     return self.break_off(fault);
                 }
                 if let Some(route) = self.attempt.as_ref().filter(|_| !was_over && watcher.seen().over) {
-                    route.request.proxied.keep_end(&out);
+                    previous_response::keep_end(&route.request.proxied, &out);
                 }
                 self.go_out(out);
                 says
@@ -480,7 +480,7 @@ impl AnswerFlow {
             // The totals go into the closing events, so the closing events are held back until here.
             splice.end(self.left_tokens, &mut out);
             if let Some(route) = &self.attempt {
-                route.request.proxied.keep_end(&Bytes::copy_from_slice(&out));
+                previous_response::keep_end(&route.request.proxied, &Bytes::copy_from_slice(&out));
                 out = route.totals().at_end(&self.outbound_request.report, self.wire.dialect(), out);
             }
             self.out.push_back(out.into());
@@ -597,7 +597,7 @@ impl AnswerFlow {
         }
         if let Some(route) = &self.attempt {
             route.log_end(false);
-            route.request.proxied.log_failure(&fault);
+            request_log::log_failure(&route.request.proxied, &fault);
         }
         self.fault = Some(fault);
     }

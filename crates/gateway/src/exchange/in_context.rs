@@ -14,7 +14,7 @@ use longhaul_providers::{ProviderError, ToolChoice};
 
 use super::flow::UpstreamBody;
 use super::log::ConversationLog;
-use super::omitted;
+use super::part_refusals;
 use super::render_ops;
 use super::send::whole;
 use super::targeted_request::TargetedRequest;
@@ -86,7 +86,7 @@ pub(super) async fn ask_in_context(
     let body = UpstreamBody::new(response, request.target.server.timeouts().idle).ok()?;
     match is_stream {
         true => Some(read_events(request, body, &mut is_enough).await),
-        false => request.proxied.wire.answer(&whole(body).await.ok()?).map(Ok),
+        false => request.proxied.wire.parse_answer(&whole(body).await.ok()?).map(Ok),
     }
 }
 
@@ -134,8 +134,9 @@ async fn riding_body(
         forbids_calls: must_call,
         ..request.request_edit()
     };
-    let body = request.work(|| wire.render(envelope, &edited)).await.ok()?;
-    Some(omitted::with_omissions(request, body).0)
+    // A request that cannot be expressed gives `None`: the summary is then asked for in the neutral form.
+    let body = request.work(|| wire.render_request(envelope, &edited)).await.ok()?;
+    Some(part_refusals::with_omissions(request, body).0)
 }
 
 async fn read_events(

@@ -69,7 +69,7 @@ impl ItemReader<'_> {
         }
         if from < to {
             let items: Vec<&str> = (from..to).map(|index| envelope.item(index)).collect();
-            let pieces = wire.segments(&items, from)?;
+            let pieces = wire.parse_segments(&items, from)?;
             state.count(&pieces);
             took = state.take_midway(&pieces);
             if state.log.feed(pieces).is_err() {
@@ -109,7 +109,7 @@ impl ItemReader<'_> {
     ) -> Result<Option<ConversationLog>, GatewayError> {
         let envelope = &self.request.proxied.envelope;
         let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
-        let mut pieces = self.request.proxied.wire.segments(&items, 0)?;
+        let mut pieces = self.request.proxied.wire.parse_segments(&items, 0)?;
         // The edits are committed where they were made, so that later positions come out as before.
         let rest = pieces.split_off(last + 1);
         let mut log = self.new_state().log;
@@ -148,7 +148,8 @@ impl ItemReader<'_> {
     /// [`GatewayError`] if an item cannot be read.
     pub(super) fn neutral_items(&self, items: &[String]) -> Result<Vec<Message>, GatewayError> {
         let items: Vec<&str> = items.iter().map(String::as_str).collect();
-        let pieces = self.request.proxied.wire.segments(&items, self.request.proxied.envelope.items.len())?;
+        let pieces =
+            self.request.proxied.wire.parse_segments(&items, self.request.proxied.envelope.items.len())?;
         let mut log = self.new_state().log;
         // An empty log accepts any items.
         let _ = log.feed(pieces);

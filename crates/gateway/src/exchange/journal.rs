@@ -2,7 +2,7 @@
 //! The meter reads the same after a restart.
 
 use longhaul_core::usage::Usage;
-use longhaul_store::memo::{PrefixCacheKey, PrefixCacheScope};
+use longhaul_store::prefix_cache::{PrefixCacheKey, PrefixCacheScope};
 use serde::{Deserialize, Serialize};
 
 use super::conversation::{ConversationState, ItemDigest, chain};
@@ -281,7 +281,8 @@ impl JournalStore<'_> {
     fn replayed(&self, journal: &LogJournal, edits: Vec<DecidedEdit>) -> Option<ConversationLog> {
         let envelope = &self.request.proxied.envelope;
         let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
-        let mut pieces = self.request.proxied.wire.segments(&items, 0).ok()?;
+        // The journal only speeds things up. What cannot be read again costs a new count.
+        let mut pieces = self.request.proxied.wire.parse_segments(&items, 0).ok()?;
         let mut log = self.request.reader().new_state().log;
         let mut edits = edits.into_iter();
         for note in &journal.notes {

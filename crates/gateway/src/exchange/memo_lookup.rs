@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use longhaul_core::event::{EditKind, EditReason, ViewEdit};
 use longhaul_core::shortening::FallbackSummary;
-use longhaul_store::memo::{PrefixCacheHit, PrefixCacheKey, PrefixCacheScope};
+use longhaul_store::prefix_cache::{PrefixCacheHit, PrefixCacheKey, PrefixCacheScope};
 use tokio::sync::{MutexGuard, OwnedMutexGuard};
 
 use super::cache::{self, ConversationKey};

@@ -44,6 +44,7 @@ pub(super) struct ParamMappingReport {
 impl ParamMappingReport {
     pub(super) fn say(&self, headers: &mut HeaderMap) {
         for (name, list) in [("x-longhaul-ignored", &self.ignored), ("x-longhaul-changed", &self.changed)] {
+            // Names come from the client, and proxies refuse long headers.
             let mut said = list.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(",");
             if list.len() > MAX_NAMED {
                 said.push_str(&format!(",and {} more", list.len() - MAX_NAMED));
@@ -96,7 +97,9 @@ impl OutboundWriter<'_> {
         match edited.is_nothing() {
             // An unchanged request keeps the client's bytes, and with them the upstream's prompt cache.
             true => Ok(envelope.bytes.clone()),
-            false => Ok(self.request.work(|| self.request.proxied.wire.render(envelope, &edited)).await?),
+            false => {
+                Ok(self.request.work(|| self.request.proxied.wire.render_request(envelope, &edited)).await?)
+            }
         }
     }
 
@@ -315,7 +318,7 @@ fn own_item(own: &OpaquePart, by_model: bool, ignored: &mut BTreeSet<String>) ->
 fn item_with_media(wire: &dyn WireCodec, envelope: &RequestEnvelope, hash: &str) -> Option<usize> {
     // Only for an error's text, so the search may parse items once more.
     (0..envelope.items.len()).find(|index| {
-        let pieces = wire.segments(&[envelope.item(*index)], *index).unwrap_or_default();
+        let pieces = wire.parse_segments(&[envelope.item(*index)], *index).unwrap_or_default();
         pieces.iter().flatten().flat_map(parts_of).any(|part| media_hash(part) == Some(hash))
     })
 }

@@ -25,6 +25,7 @@ const NAME_BYTES: usize = 8;
 pub(crate) struct HookOutputCache(Mutex<BTreeMap<[u8; 32], PreCompactOutput>>);
 
 /// The maximum number of answers. Each belongs to a conversation in use.
+// A hook whose answer was forgotten is asked again.
 const MAX_ANSWERS: usize = 1_000;
 
 impl HookOutputCache {

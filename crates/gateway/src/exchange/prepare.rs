@@ -165,6 +165,11 @@ impl RequestFitter {
         let mut state = conversation.locked().await;
         // Another request has extended the conversation between the look-up and the lock.
         if state.log.items > self.request.proxied.envelope.items.len() {
+            tracing::debug!(
+                items = self.request.proxied.envelope.items.len(),
+                known_items = state.log.items,
+                "another request has extended the conversation: this one gets a copy of its own"
+            );
             // The common conversation is free at once for the request that has extended it.
             drop(state);
             return self.start_own_conversation().await;
@@ -177,6 +182,7 @@ impl RequestFitter {
         self.request.proxied.inner.conversations.update_size(&conversation);
         self.editor.memo.conversation = Some(conversation);
         if took {
+            tracing::debug!("edits that were made in the middle of an answer are stored");
             // The edits were made in the middle of an answer. Only now there is a prefix to store them under.
             self.editor.memo.keep(&state.log, None).await;
         }
@@ -285,6 +291,7 @@ impl RequestFitter {
         state: &mut ConversationState,
         occasion: &PlanTrigger,
     ) -> Result<OutboundRequest, GatewayError> {
+        // Once for each conversation in memory: after that the journal in memory is newer than the stored one.
         if std::mem::take(&mut state.is_new) {
             let tokens =
                 state.log.history.view_tokens().saturating_add(self.request.tools().fixed_tokens(state));
@@ -499,6 +506,7 @@ impl RequestFitter {
         // target.
         let target = target * 7_u64.pow(refusals) / 10_u64.pow(refusals);
         let counter = (self.request.proxied.inner.parts.counter)(&self.request.target.origin());
+        // A quarter of the window, because the target is three quarters of it (decision 0050).
         let room = target / 3;
         // The conversation before the answer may need more room than a third of the target leaves.
         for share in [1, 2, 4, 8] {

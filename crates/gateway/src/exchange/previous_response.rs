@@ -46,92 +46,89 @@ fn with_input(request: &str, items: &str) -> Option<String> {
     Some(format!(r#"{{{}"input":{items}}}"#, kept.collect::<String>()))
 }
 
-impl ProxiedRequest {
-    /// Returns the request with the whole conversation before it, if the gateway keeps answers.
-    ///
-    /// # Errors
-    /// [`GatewayError`] if the previous answer is unknown, the conversation is too long, or the request names a
-    /// `conversation`.
-    pub(crate) async fn completed(mut self) -> Result<Self, GatewayError> {
-        let envelope = Arc::clone(&self.envelope);
-        if !is_kept_here(self.wire, &self.targets) {
-            if self.wire.dialect() == Dialect::Responses && responses::check_whole(&envelope).is_err() {
-                // Only OpenAI's server has the kept items. Most others would silently answer without them.
-                self.targets.retain(keeps_itself);
-            }
-            return Ok(self);
+/// Returns the request with the whole conversation before it, if the gateway keeps answers.
+///
+/// # Errors
+/// [`GatewayError`] if the previous answer is unknown, the conversation is too long, or the request names a
+/// `conversation`.
+pub(crate) async fn with_previous_response(
+    mut request: ProxiedRequest,
+) -> Result<ProxiedRequest, GatewayError> {
+    let envelope = Arc::clone(&request.envelope);
+    if !is_kept_here(request.wire, &request.targets) {
+        if request.wire.dialect() == Dialect::Responses && responses::check_whole(&envelope).is_err() {
+            // Only OpenAI's server has the kept items. Most others would silently answer without them.
+            request.targets.retain(keeps_itself);
         }
-        responses::check_no_conversation(&envelope)?;
-        // A slice shares the memory of the request's bytes.
-        let asked = envelope.bytes.slice(envelope.items_at.clone());
-        // `store` is true by default in the Responses API.
-        let is_kept = envelope.other("store") != Some("false");
-        let Some(previous) = envelope.other(PREVIOUS).filter(|raw| *raw != "null") else {
-            self.response_retention = is_kept.then_some(ResponseRetention { before: None, asked });
-            return Ok(self);
-        };
-        let id = string(previous).ok_or_else(|| {
-            previous_response_error(GatewayErrorKind::Invalid, format!("`{PREVIOUS}` must be a string"))
-        })?;
-        let before = self.inner.answers.find(self.caller, &id, (self.inner.parts.now)()).await;
-        let before = before.ok_or_else(|| {
-            let id: String = id.chars().take(100).collect();
-            let message = format!(
-                "Previous response with id '{id}' not found. This gateway keeps answers for 30 days, the newest as far \
-                 as there is room, unless `store` is false: send the whole input instead."
-            );
-            previous_response_error(GatewayErrorKind::NoSuchAnswer, message)
-        })?;
-        let all = [before.items(), items(&asked)].into_iter().filter(|items| !items.is_empty());
-        let all = format!("[{}]", all.collect::<Vec<_>>().join(","));
-        // A short request may stand for a conversation of any length, so the limit applies to the whole.
-        let bytes = envelope.bytes.len() + all.len();
-        let most = self.inner.config.max_body_bytes;
-        if bytes > most {
-            let message =
-                format!("the whole conversation has {bytes} bytes; {most} are the most that is read");
-            return Err(GatewayError::new(GatewayErrorKind::TooLarge, message));
-        }
-        // A long conversation is parsed under the work limiter, like a long request.
-        self.envelope = self.inner.work_limiter.read(bytes, || self.read_with_input(&all)).await?;
-        tracing::debug!(
-            input_bytes = all.len(),
-            bytes,
-            "a request was completed with the conversation before it"
+        return Ok(request);
+    }
+    responses::check_no_conversation(&envelope)?;
+    // A slice shares the memory of the request's bytes.
+    let asked = envelope.bytes.slice(envelope.items_at.clone());
+    // `store` is true by default in the Responses API.
+    let is_kept = envelope.other("store") != Some("false");
+    let Some(previous) = envelope.other(PREVIOUS).filter(|raw| *raw != "null") else {
+        request.response_retention = is_kept.then_some(ResponseRetention { before: None, asked });
+        return Ok(request);
+    };
+    let id = string(previous).ok_or_else(|| {
+        previous_response_error(GatewayErrorKind::Invalid, format!("`{PREVIOUS}` must be a string"))
+    })?;
+    let before = request.inner.answers.find(request.caller, &id, (request.inner.parts.now)()).await;
+    let before = before.ok_or_else(|| {
+        let id: String = id.chars().take(100).collect();
+        let message = format!(
+            "Previous response with id '{id}' not found. This gateway keeps answers for 30 days, the newest as far \
+             as there is room, unless `store` is false: send the whole input instead."
         );
-        // The completed request differs from the client's bytes, so it is never sent unread.
-        self.is_new = false;
-        self.response_retention = is_kept.then_some(ResponseRetention { before: Some(before), asked });
-        Ok(self)
+        previous_response_error(GatewayErrorKind::NoSuchAnswer, message)
+    })?;
+    let all = [before.items(), items(&asked)].into_iter().filter(|items| !items.is_empty());
+    let all = format!("[{}]", all.collect::<Vec<_>>().join(","));
+    // A short request may stand for a conversation of any length, so the limit applies to the whole.
+    let bytes = envelope.bytes.len() + all.len();
+    let most = request.inner.config.max_body_bytes;
+    if bytes > most {
+        let message = format!("the whole conversation has {bytes} bytes; {most} are the most that is read");
+        return Err(GatewayError::new(GatewayErrorKind::TooLarge, message));
     }
+    // A long conversation is parsed under the work limiter, like a long request.
+    request.envelope = request.inner.work_limiter.read(bytes, || read_with_input(&request, &all)).await?;
+    tracing::debug!(
+        input_bytes = all.len(),
+        bytes,
+        "a request was completed with the conversation before it"
+    );
+    // The completed request differs from the client's bytes, so it is never sent unread.
+    request.is_new = false;
+    request.response_retention = is_kept.then_some(ResponseRetention { before: Some(before), asked });
+    Ok(request)
+}
 
-    /// Returns the request with these items as its input.
-    fn read_with_input(&self, items: &str) -> Result<Arc<RequestEnvelope>, GatewayError> {
-        let body =
-            with_input(self.envelope.text(&(0..self.envelope.bytes.len())), items).ok_or_else(|| {
-                GatewayError::new(GatewayErrorKind::Internal, "the request cannot be completed")
-            })?;
-        Ok(self.inner.parse_cache.read(self.wire, &self.caller, body.into())?)
-    }
+/// Returns the request with these items as its input.
+fn read_with_input(request: &ProxiedRequest, items: &str) -> Result<Arc<RequestEnvelope>, GatewayError> {
+    let body = with_input(request.envelope.text(&(0..request.envelope.bytes.len())), items)
+        .ok_or_else(|| GatewayError::new(GatewayErrorKind::Internal, "the request cannot be completed"))?;
+    Ok(request.inner.parse_cache.read(request.wire, &request.caller, body.into())?)
+}
 
-    /// Keeps the answer for a request that continues it, also after a restart.
-    pub(super) async fn keep(&self, response: &str) {
-        if let Some(entry) = self.remember_answer(response) {
-            self.inner.answers.write(entry).await;
-        }
+/// Keeps the answer for a request that continues it, also after a restart.
+pub(super) async fn keep(request: &ProxiedRequest, response: &str) {
+    if let Some(entry) = remember_answer(request, response) {
+        request.inner.answers.write(entry).await;
     }
+}
 
-    /// Keeps the answer at the end of a stream, and stores it in the background.
-    pub(super) fn keep_end(&self, events: &Bytes) {
-        let response = self.response_retention.as_ref().and_then(|_| closing(events));
-        if let Some(entry) = response.and_then(|response| self.remember_answer(&response)) {
-            self.inner.answers.write_beside(entry);
-        }
+/// Keeps the answer at the end of a stream, and stores it in the background.
+pub(super) fn keep_end(request: &ProxiedRequest, events: &Bytes) {
+    let response = request.response_retention.as_ref().and_then(|_| closing(events));
+    if let Some(entry) = response.and_then(|response| remember_answer(request, &response)) {
+        request.inner.answers.write_beside(entry);
     }
+}
 
-    fn remember_answer(&self, response: &str) -> Option<ResponseEntry> {
-        let ResponseRetention { before, asked } = self.response_retention.as_ref()?;
-        let now = (self.inner.parts.now)();
-        self.inner.answers.keep(self.caller, before.clone(), asked.clone(), response, now)
-    }
+fn remember_answer(request: &ProxiedRequest, response: &str) -> Option<ResponseEntry> {
+    let ResponseRetention { before, asked } = request.response_retention.as_ref()?;
+    let now = (request.inner.parts.now)();
+    request.inner.answers.keep(request.caller, before.clone(), asked.clone(), response, now)
 }

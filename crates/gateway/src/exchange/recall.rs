@@ -29,13 +29,13 @@ use longhaul_wire::edit::{
 use longhaul_wire::raw_json::{fields, quote};
 use longhaul_wire::response_writer;
 
-mod counted;
 mod handles;
 mod hidden_calls;
+mod output_division;
 
-pub(super) use counted::{OutputDivision, replay_tokens};
 pub(super) use handles::moved;
 pub(crate) use hidden_calls::HiddenToolCalls;
+pub(super) use output_division::{OutputDivision, replay_tokens};
 
 /// The number of steps in which a model may recall before the tool refuses.
 // The limit is that of decision 0029: a model that still asks on is told that there is no more.
@@ -139,7 +139,7 @@ fn is_call_of(tools: &[&str], call: &PartialToolCall) -> bool {
 
 /// Returns a complete answer without the calls of the tools.
 fn without_calls_of(wire: &dyn WireCodec, tools: &[&str], answer: &Bytes) -> Bytes {
-    tools.iter().fold(answer.clone(), |answer, tool| wire.without_calls(&answer, tool).unwrap_or(answer))
+    tools.iter().fold(answer.clone(), |answer, tool| wire.remove_calls(&answer, tool).unwrap_or(answer))
 }
 
 /// Returns the reason for a refused call, as the model reads it.
@@ -332,7 +332,7 @@ impl HiddenSteps<'_> {
         // Servers refuse a history in which the arguments of a call are no JSON object.
         let has_invalid = calls.iter().any(|call| fields(&call.arguments).is_none());
         let items = match calls != step.calls || has_invalid {
-            true => self.request.proxied.wire.with_calls_of(step.items, &calls),
+            true => self.request.proxied.wire.replace_calls(step.items, &calls),
             false => step.items,
         };
         ModelStep { items, calls }
@@ -377,7 +377,7 @@ impl HiddenSteps<'_> {
         let tokens = output + counter.text(&results);
         // The model's raw items are sent back: models that sign their reasoning refuse a rewritten step.
         rounds.items.extend(step.items);
-        rounds.items.extend(self.request.proxied.wire.results(answered));
+        rounds.items.extend(self.request.proxied.wire.write_tool_results(answered));
         let said = step.calls.iter().map(|call| call.arguments.as_str());
         said.chain([results.as_str()]).for_each(|text| rounds.text.push_str(text));
         rounds.answered += 1;
@@ -471,7 +471,7 @@ impl HiddenSteps<'_> {
         let has_theirs = seen.calls.iter().any(|call| !is_call_of(&tools, call));
         let is_silent = !has_theirs && seen.text.trim().is_empty();
         let asks = seen.calls.iter().any(|call| is_call_of(&tools, call));
-        let Some(step) = asks.then(|| wire.step(answer)).flatten() else {
+        let Some(step) = asks.then(|| wire.parse_model_step(answer)).flatten() else {
             if prepared.rounds.answered > 0 && is_silent {
                 return WholeAnswerAction::without(self.concluded(prepared, seen));
             }
@@ -514,6 +514,7 @@ impl HiddenSteps<'_> {
         // all hidden steps once more.
         let finish = seen
             .finish
+            // The client never sees the hidden calls, so the answer must not end because of calls.
             .filter(|finish| *finish != ModelStopReason::ToolCalls)
             .unwrap_or(ModelStopReason::Stop);
         let parts = vec![Part::text(text)];

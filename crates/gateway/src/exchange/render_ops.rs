@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use longhaul_core::event::ViewOperation;
 use longhaul_core::history::{History, ViewItem, ViewItemKind};
 use longhaul_core::ids::Seq;
 use longhaul_core::message::{Message, Part};
@@ -19,9 +20,10 @@ pub(super) fn steps(log: &ConversationLog, items: usize) -> Option<Vec<RenderOp>
     let shown: BTreeMap<Seq, &ViewItem> =
         // Results and messages are found by their last position, because a paused answer covers several.
         history.view().iter().filter(|item| !is_ours(item)).map(|item| (item.range.to, item)).collect();
+    let in_place = changed_in_place(history);
     let mut fates: BTreeMap<usize, Vec<(usize, SegmentEdit)>> = BTreeMap::new();
     for placed in &log.placed {
-        let fate = match segment_edit(history, &shown, placed.seq) {
+        let fate = match segment_edit(history, (&shown, &in_place), placed.seq) {
             SegmentEdit::Show(text) => SegmentEdit::Show(log.quoted(text)),
             other => other,
         };
@@ -103,8 +105,27 @@ fn is_ours(item: &ViewItem) -> bool {
     matches!(item.kind, ViewItemKind::Summary(_) | ViewItemKind::Removed(_))
 }
 
-fn segment_edit(history: &History, shown: &BTreeMap<Seq, &ViewItem>, seq: Seq) -> SegmentEdit {
+/// Returns the positions of the messages that active edits show in another form.
+fn changed_in_place(history: &History) -> BTreeSet<Seq> {
+    let active = history.edits().iter().filter(|state| state.active);
+    let ops = active.flat_map(|state| &state.edit.ops);
+    ops.filter_map(|op| match op {
+        ViewOperation::Placeholder { seq, .. } => Some(*seq),
+        _ => None,
+    })
+    .collect()
+}
+
+fn segment_edit(
+    history: &History,
+    (shown, in_place): (&BTreeMap<Seq, &ViewItem>, &BTreeSet<Seq>),
+    seq: Seq,
+) -> SegmentEdit {
     match shown.get(&seq) {
+        // A document of the user, cut to its beginning and end.
+        Some(ViewItem { kind: ViewItemKind::Typed, message, .. }) if in_place.contains(&seq) => {
+            SegmentEdit::Show(message.text())
+        }
         Some(ViewItem { kind: ViewItemKind::Result { cleared: Some(_), .. }, message, .. }) => {
             SegmentEdit::Show(said_by(message))
         }
@@ -175,9 +196,9 @@ pub(super) fn told(log: &ConversationLog) -> Vec<ViewItem> {
     if !log.history.has_recall() {
         return view;
     }
+    let in_place = changed_in_place(&log.history);
     for item in &mut view {
-        let is_cleared = matches!(item.kind, ViewItemKind::Result { cleared: Some(_), .. });
-        if !is_cleared && !is_ours(item) {
+        if !in_place.contains(&item.range.to) && !is_ours(item) {
             continue;
         }
         for part in &mut Arc::make_mut(&mut item.message).parts {

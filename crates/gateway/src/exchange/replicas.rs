@@ -54,59 +54,57 @@ struct ReplicaCandidate {
     is_away: bool,
 }
 
-impl ProxiedRequest {
-    /// Returns the upstreams with the model, in the order of use.
-    pub(super) fn ordered_targets(&self) -> Vec<Arc<UpstreamTarget>> {
-        let all = &self.targets;
-        if all.len() < 2 {
-            // A single upstream needs no order, so the conversation need not be hashed.
-            return all.clone();
-        }
-        let groups: Vec<usize> = all.iter().map(|target| replica_group(target, all)).collect();
-        let has_replicas = groups.iter().enumerate().any(|(at, group)| at != *group);
-        // A request that cannot be parsed fails at every upstream, so its order does not matter.
-        let conversation =
-            has_replicas.then(|| self.conversation_key()).and_then(Result::ok).unwrap_or_default();
-        let candidates = all.iter().zip(groups).map(|(target, group)| ReplicaCandidate {
-            group,
-            score: score(&conversation, &target.server.upstream.name),
-            in_flight: target.server.in_flight.load(Ordering::Relaxed),
-            is_away: target.server.is_away(),
-        });
-        let order = order(&candidates.collect::<Vec<_>>());
-        let ordered: Vec<_> = order.into_iter().filter_map(|at| all.get(at).cloned()).collect();
-        if let Some(first) = ordered.first() {
-            tracing::debug!(
-                upstream = first.server.upstream.name,
-                of = ordered.len(),
-                has_replicas,
-                in_flight = first.server.in_flight.load(Ordering::Relaxed),
-                away = ordered.iter().filter(|target| target.server.is_away()).count(),
-                "an upstream was chosen for a conversation"
-            );
-        }
-        ordered
+/// Returns the upstreams with the model, in the order of use.
+pub(super) fn ordered_targets(request: &ProxiedRequest) -> Vec<Arc<UpstreamTarget>> {
+    let all = &request.targets;
+    if all.len() < 2 {
+        // A single upstream needs no order, so the conversation need not be hashed.
+        return all.clone();
     }
+    let groups: Vec<usize> = all.iter().map(|target| replica_group(target, all)).collect();
+    let has_replicas = groups.iter().enumerate().any(|(at, group)| at != *group);
+    // A request that cannot be parsed fails at every upstream, so its order does not matter.
+    let conversation =
+        has_replicas.then(|| conversation_key(request)).and_then(Result::ok).unwrap_or_default();
+    let candidates = all.iter().zip(groups).map(|(target, group)| ReplicaCandidate {
+        group,
+        score: score(&conversation, &target.server.upstream.name),
+        in_flight: target.server.in_flight.load(Ordering::Relaxed),
+        is_away: target.server.is_away(),
+    });
+    let order = order(&candidates.collect::<Vec<_>>());
+    let ordered: Vec<_> = order.into_iter().filter_map(|at| all.get(at).cloned()).collect();
+    if let Some(first) = ordered.first() {
+        tracing::debug!(
+            upstream = first.server.upstream.name,
+            of = ordered.len(),
+            has_replicas,
+            in_flight = first.server.in_flight.load(Ordering::Relaxed),
+            away = ordered.iter().filter(|target| target.server.is_away()).count(),
+            "an upstream was chosen for a conversation"
+        );
+    }
+    ordered
+}
 
-    /// Returns the conversation's name: a hash up to the first user message, common to all requests.
-    pub(super) fn conversation_key(&self) -> Result<[u8; 32], ParseError> {
-        if let Some(known) = self.conversation_key.get() {
-            return Ok(*known);
-        }
-        let mut names = ItemNames::new(self.wire, &self.envelope);
-        let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway replica");
-        // Conversations of different callers are different ones, even with equal beginnings.
-        hasher.update(&self.caller);
-        for index in 0..names.len().min(MAX_LEADING_ITEMS) {
-            hasher.update(&names.get(index)?);
-            // Clients write JSON with or without blanks.
-            let item: String = self.envelope.item(index).split_whitespace().collect();
-            if item.contains("\"role\":\"user\"") {
-                break;
-            }
-        }
-        Ok(*self.conversation_key.get_or_init(|| *hasher.finalize().as_bytes()))
+/// Returns the conversation's name: a hash up to the first user message, common to all requests.
+pub(super) fn conversation_key(request: &ProxiedRequest) -> Result<[u8; 32], ParseError> {
+    if let Some(known) = request.conversation_key.get() {
+        return Ok(*known);
     }
+    let mut names = ItemNames::new(request.wire, &request.envelope);
+    let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway replica");
+    // Conversations of different callers are different ones, even with equal beginnings.
+    hasher.update(&request.caller);
+    for index in 0..names.len().min(MAX_LEADING_ITEMS) {
+        hasher.update(&names.get(index)?);
+        // Clients write JSON with or without blanks.
+        let item: String = request.envelope.item(index).split_whitespace().collect();
+        if item.contains("\"role\":\"user\"") {
+            break;
+        }
+    }
+    Ok(*request.conversation_key.get_or_init(|| *hasher.finalize().as_bytes()))
 }
 
 /// Returns the number of a target's group: the index of the group's first member.

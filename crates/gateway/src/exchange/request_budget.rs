@@ -214,6 +214,7 @@ impl RequestBudget {
     /// the window. The Messages API demands a limit, so without a client's limit the default must be capped by the
     /// room, too.
     pub(super) fn output_limit(&self, left: Option<u64>, room: Option<u64>) -> Option<u64> {
+        // Anthropic alone refuses a request without an output limit, so the adapter sets one.
         let is_demanded = self.request.target.server.upstream.kind == Kind::Anthropic;
         let most = left.or(self.max_output_tokens).or_else(|| {
             let usual = self.request.target.most_output().unwrap_or(anthropic::MAX_TOKENS);

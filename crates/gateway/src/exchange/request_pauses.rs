@@ -8,8 +8,10 @@ use longhaul_core::request_pauses::RequestPauses;
 
 use super::ProxiedRequest;
 use super::cache::ConversationKey;
+use super::replicas::conversation_key;
 
 /// The maximum number of conversations with remembered pauses.
+// A forgotten conversation is treated like a new one. Only the choice of its cache lifetime depends on the pauses.
 const MAX_CONVERSATIONS: usize = 1_024;
 
 /// The pauses of the conversations in use.
@@ -48,17 +50,15 @@ impl RequestPausesByConversation {
     }
 }
 
-impl ProxiedRequest {
-    /// Returns whether the pauses between the conversation's requests call for a cache that lives for an hour.
-    pub(super) fn has_long_pauses(&self) -> bool {
-        // The answer must not change between the upstreams of one request.
-        *self.has_long_pauses.get_or_init(|| {
-            // A request that cannot be parsed fails anyway.
-            let Ok(conversation) = self.conversation_key() else { return false };
-            let now_ms = (self.inner.parts.now)().saturating_mul(1_000);
-            self.inner.request_pauses.add_request(conversation, self.received_at, now_ms)
-        })
-    }
+/// Returns whether the pauses between the conversation's requests call for a cache that lives for an hour.
+pub(super) fn has_long_pauses(request: &ProxiedRequest) -> bool {
+    // The answer must not change between the upstreams of one request.
+    *request.has_long_pauses.get_or_init(|| {
+        // A request that cannot be parsed fails anyway.
+        let Ok(conversation) = conversation_key(request) else { return false };
+        let now_ms = (request.inner.parts.now)().saturating_mul(1_000);
+        request.inner.request_pauses.add_request(conversation, request.received_at, now_ms)
+    })
 }
 
 #[cfg(test)]

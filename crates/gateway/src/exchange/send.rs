@@ -15,7 +15,7 @@ use super::prepare::OutboundRequest;
 use super::recall::{OutputDivision, WholeAnswerAction};
 use super::upstream_client::SendFailure;
 use super::upstream_response::{RelayDecision, StreamOpening, UpstreamResponse, WholeResponse};
-use super::{PreparationAction, UpstreamAttempt, UpstreamDisposition};
+use super::{PreparationAction, UpstreamAttempt, UpstreamDisposition, previous_response};
 use crate::headers;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 
@@ -167,7 +167,7 @@ impl UpstreamAttempt {
             self.journal().remember_usage(division.shown_of(usage), prepared).await;
         }
         if let Some(said) = std::str::from_utf8(&bytes).ok().filter(|_| status.is_success()) {
-            self.request.proxied.keep(said).await;
+            previous_response::keep(&self.request.proxied, said).await;
         }
         // The totals go in last: stored answers and usage must be those of the upstream.
         let bytes = if status.is_success() { self.totals().beside(&prepared.report, bytes) } else { bytes };
@@ -234,7 +234,7 @@ impl UpstreamAttempt {
         }
         headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
         totals.describe(&mut headers);
-        let whole = wire.collect(&events);
+        let whole = wire.collect_answer(&events);
         let whole = whole.ok_or_else(|| {
             GatewayError::new(
                 GatewayErrorKind::Upstream,

@@ -336,6 +336,7 @@ impl AnswerTokenCounter<'_> {
     }
 
     fn all(&mut self) -> u64 {
+        // Counted in blocks: a count of each small piece would round up at every seam.
         self.counted += self.counter.text(&std::mem::take(&mut self.rest));
         self.counted
     }

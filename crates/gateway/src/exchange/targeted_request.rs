@@ -25,6 +25,8 @@ use super::context_management::ContextManagement;
 use super::gateway_tools::GatewayTools;
 use super::item_reader::ItemReader;
 use super::prepare::OutboundRequest;
+use super::replicas::conversation_key;
+use super::request_pauses::has_long_pauses;
 use super::summary_writers::PRUNING_AGENT;
 use super::translate::{fault_of, tool_choice};
 use super::upstream_response::UpstreamResponse;
@@ -182,7 +184,7 @@ impl TargetedRequest {
         let is_set =
             own.iter().any(|name| self.proxied.envelope.other(name).is_some_and(|raw| raw != "null"));
         let conversation =
-            (is_taken && !is_set).then(|| self.proxied.conversation_key()).and_then(Result::ok)?;
+            (is_taken && !is_set).then(|| conversation_key(&self.proxied)).and_then(Result::ok)?;
         Some(blake3::Hash::from_bytes(conversation).to_hex().chars().take(CACHE_KEY_CHARS).collect())
     }
 
@@ -196,11 +198,11 @@ impl TargetedRequest {
         }
         match upstream.endpoint.cache {
             PromptCacheTtl::Off => None,
-            // Servers that only speak like Anthropic's may refuse a field that nobody asked for. With short pauses the
+            // Servers that only speak like Anthropic's may refuse a field that the client has not sent. With short pauses the
             // client's request stays as it is: the client may have reasons to do without a cache.
             PromptCacheTtl::Auto => {
                 let is_anthropic = !upstream.kind.key_variables(&upstream.endpoint.base_url).is_empty();
-                (is_anthropic && self.proxied.has_long_pauses()).then_some(PromptCacheTtl::OneHour)
+                (is_anthropic && has_long_pauses(&self.proxied)).then_some(PromptCacheTtl::OneHour)
             }
             configured => Some(configured),
         }
@@ -215,7 +217,7 @@ impl TargetedRequest {
     /// configuration leaves that open. A client with cache marks has made its choice.
     pub(super) fn wants_long_cache(&self) -> bool {
         let is_anthropic = self.target.server.upstream.kind == Kind::Anthropic;
-        is_anthropic && !self.has_cache_marks() && self.proxied.has_long_pauses()
+        is_anthropic && !self.has_cache_marks() && has_long_pauses(&self.proxied)
     }
 
     /// Returns the client's output limit.
@@ -348,7 +350,7 @@ impl TargetedRequest {
     pub(super) fn items_of(&self, prepared: &OutboundRequest) -> Result<String, GatewayError> {
         let envelope = &self.proxied.envelope;
         let edited = RequestEdit { steps: prepared.steps.clone(), ..RequestEdit::default() };
-        let rendered = self.proxied.wire.render(envelope, &edited)?;
+        let rendered = self.proxied.wire.render_request(envelope, &edited)?;
         let rendered = std::str::from_utf8(&rendered).unwrap_or_default();
         let items = fields(rendered).and_then(|fields| field(&fields, "input")).unwrap_or("[]");
         // An input may be a bare text, which stands for one message of the user.

@@ -21,13 +21,13 @@ use tokio::time::{Instant, sleep};
 use super::attempts::{AttemptOutcome, FailedAttempt};
 use super::client_tools::ToolPropertyNames;
 use super::flow::UpstreamBody;
-use super::omitted;
 use super::outbound_writer::ParamMappingReport;
+use super::part_refusals;
 use super::prepare::OutboundRequest;
 use super::request_log::whole_ms;
 use super::upstream_client::{UpstreamClient, outcome_of_status};
 use super::usage_totals::{PartialUsage, UsageTotals};
-use super::{ProxiedRequest, UpstreamAttempt, UpstreamDisposition};
+use super::{ProxiedRequest, UpstreamAttempt, UpstreamDisposition, previous_response};
 use longhaul_wire::chat::edit as chat;
 use longhaul_wire::edit::{
     Dialect, GatewayError, GatewayErrorKind, ParseError, PartialResponse, PartialToolCall,
@@ -50,7 +50,7 @@ impl UpstreamAttempt {
         // Known refusals are applied before the request is sent, so a refused part costs one failed request.
         self.omissions.leave_out_refused(&self.request, &mut request);
         // A refusal on another wire names the upstream's form of a part, so the sent parts are kept to find it.
-        let sent = omitted::sent(&mut request);
+        let sent = part_refusals::sent(&mut request);
         let awaits_all = !self.request.proxied.envelope.stream && !self.must_collect(prepared);
         self.totals().set_reported_usage(None);
         match self.client().call(request, awaits_all).await {
@@ -140,7 +140,7 @@ impl UpstreamAttempt {
             &self.request.head(&prepared),
             &answer,
         );
-        self.request.proxied.keep(std::str::from_utf8(&whole).unwrap_or_default()).await;
+        previous_response::keep(&self.request.proxied, std::str::from_utf8(&whole).unwrap_or_default()).await;
         UpstreamDisposition::Whole(StatusCode::OK, headers, self.totals().beside(&prepared.report, whole))
     }
 

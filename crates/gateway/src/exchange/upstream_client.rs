@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::{StatusCode, header};
 use longhaul_core::attempt::{SendOutcome, SendTries};
-use longhaul_providers::http::retry_after;
+use longhaul_providers::http::{connection_fault_text, retry_after};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -117,7 +117,7 @@ impl UpstreamClient<'_> {
     pub(super) async fn read(&self, status: StatusCode, bytes: &[u8]) -> Option<PartialResponse> {
         let wire = self.request.proxied.wire;
         if status.is_success() {
-            self.request.proxied.inner.work_limiter.work(bytes.len(), || wire.answer(bytes)).await
+            self.request.proxied.inner.work_limiter.work(bytes.len(), || wire.parse_answer(bytes)).await
         } else {
             None
         }
@@ -218,6 +218,9 @@ async fn check_missing_path(response: reqwest::Response) -> Result<(reqwest::Res
 
 /// Returns the innermost cause: the outer errors repeat the URL.
 fn cause(error: &reqwest::Error) -> String {
+    if let Some(text) = connection_fault_text(error) {
+        return text;
+    }
     let mut newest: &dyn std::error::Error = error;
     while let Some(source) = newest.source() {
         newest = source;

@@ -15,67 +15,66 @@ use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 /// The maximum number of quoted characters.
 const MOST_SAID_CHARS: usize = 200;
 
-impl ProxiedRequest {
-    /// Returns the response with errors in the client's dialect: a missing path with its probable reason, and web pages
-    /// as errors.
-    pub(super) fn readable(
-        &self,
-        target: &Arc<UpstreamTarget>,
-        opened: Result<UpstreamDisposition, GatewayError>,
-    ) -> Result<UpstreamDisposition, GatewayError> {
-        match opened {
-            Ok(UpstreamDisposition::Whole(status, headers, bytes)) if !status.is_success() => {
-                let said = String::from_utf8_lossy(&bytes);
-                let name = &target.server.upstream.name;
-                let quote: String = said.trim().chars().take(MOST_SAID_CHARS).collect();
-                let hint = hint(&target.server, &said).filter(|_| status == StatusCode::NOT_FOUND);
-                Ok(if let Some(hint) = hint {
-                    let message = format!("the upstream `{name}` has no such path ({quote}). {hint}");
-                    self.error_of(status, headers, &GatewayError::new(GatewayErrorKind::NoSuchPath, message))
-                } else if is_error(&bytes) {
-                    UpstreamDisposition::Whole(status, headers, bytes)
-                } else if let Some(mut fault) = target.server.proxy_fault(status, &headers, &bytes) {
-                    if !quote.is_empty() {
-                        fault.message = format!("{}. It said: {quote}", fault.message);
-                    }
-                    self.error_of(fault.status, headers, &fault)
-                } else {
-                    let kind = match kind_of(status, &said) {
-                        // Clients take "not found" for a missing model. A body that no API wrote speaks of the
-                        // path.
-                        GatewayErrorKind::NotFound => GatewayErrorKind::NoSuchPath,
-                        kind => kind,
-                    };
-                    let message = format!("the upstream `{name}` answered with status {status}: {quote}");
-                    self.error_of(
-                        status,
-                        headers,
-                        &GatewayError { status, ..GatewayError::new(kind, message) },
-                    )
-                })
-            }
-            Err(mut fault) if fault.status == StatusCode::NOT_FOUND => {
-                let name = &target.server.upstream.name;
-                // The upstream's own name may contain "model", which would suppress the hint.
-                if let Some(hint) = hint(&target.server, &fault.message.replace(name, "")) {
-                    fault.message = format!("{}. {hint}", fault.message);
+/// Returns the response with errors in the client's dialect: a missing path with its probable reason, and web pages
+/// as errors.
+pub(super) fn readable(
+    request: &ProxiedRequest,
+    target: &Arc<UpstreamTarget>,
+    opened: Result<UpstreamDisposition, GatewayError>,
+) -> Result<UpstreamDisposition, GatewayError> {
+    match opened {
+        Ok(UpstreamDisposition::Whole(status, headers, bytes)) if !status.is_success() => {
+            let said = String::from_utf8_lossy(&bytes);
+            let name = &target.server.upstream.name;
+            let quote: String = said.trim().chars().take(MOST_SAID_CHARS).collect();
+            let hint = hint(&target.server, &said).filter(|_| status == StatusCode::NOT_FOUND);
+            Ok(if let Some(hint) = hint {
+                let message = format!("the upstream `{name}` has no such path ({quote}). {hint}");
+                error_of(request, status, headers, &GatewayError::new(GatewayErrorKind::NoSuchPath, message))
+            } else if is_error(&bytes) {
+                UpstreamDisposition::Whole(status, headers, bytes)
+            } else if let Some(mut fault) = target.server.proxy_fault(status, &headers, &bytes) {
+                if !quote.is_empty() {
+                    fault.message = format!("{}. It said: {quote}", fault.message);
                 }
-                Err(fault)
-            }
-            other => other,
+                error_of(request, fault.status, headers, &fault)
+            } else {
+                let kind = match kind_of(status, &said) {
+                    // Clients take "not found" for a missing model. A body that no API wrote speaks of the
+                    // path.
+                    GatewayErrorKind::NotFound => GatewayErrorKind::NoSuchPath,
+                    kind => kind,
+                };
+                let message = format!("the upstream `{name}` answered with status {status}: {quote}");
+                error_of(
+                    request,
+                    status,
+                    headers,
+                    &GatewayError { status, ..GatewayError::new(kind, message) },
+                )
+            })
         }
+        Err(mut fault) if fault.status == StatusCode::NOT_FOUND => {
+            let name = &target.server.upstream.name;
+            // The upstream's own name may contain "model", which would suppress the hint.
+            if let Some(hint) = hint(&target.server, &fault.message.replace(name, "")) {
+                fault.message = format!("{}. {hint}", fault.message);
+            }
+            Err(fault)
+        }
+        other => other,
     }
+}
 
-    fn error_of(
-        &self,
-        status: StatusCode,
-        mut headers: HeaderMap,
-        fault: &GatewayError,
-    ) -> UpstreamDisposition {
-        // A web page came with its own type, and clients parse by it.
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        UpstreamDisposition::Whole(status, headers, self.wire.error(fault))
-    }
+fn error_of(
+    request: &ProxiedRequest,
+    status: StatusCode,
+    mut headers: HeaderMap,
+    fault: &GatewayError,
+) -> UpstreamDisposition {
+    // A web page came with its own type, and clients parse by it.
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    UpstreamDisposition::Whole(status, headers, request.wire.error_body(fault))
 }
 
 /// Returns whether a client can parse the error. A proxy before the upstream may answer with a web page.

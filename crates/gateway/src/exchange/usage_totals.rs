@@ -113,7 +113,7 @@ impl UsageTotals {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spent.calls += 1;
         spent.input += input;
-        // The server may have charged for it, but nobody has said how much.
+        // The server may have charged for it, but has not reported how much.
         spent.is_estimated = true;
     }
 

@@ -11,7 +11,7 @@ use longhaul_core::shortening::{
     PlanKind,
 };
 use longhaul_core::strategy::TruncationStrategy;
-use longhaul_store::memo::PrefixCacheKey;
+use longhaul_store::prefix_cache::PrefixCacheKey;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 
 use super::conversation::{ConversationState, chain};

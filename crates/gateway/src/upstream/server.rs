@@ -269,6 +269,7 @@ impl UpstreamServer {
             );
             return is_page(body).then(|| GatewayError::new(GatewayErrorKind::Upstream, message));
         }
+        // An address that cannot be parsed has failed before, with a message of its own.
         let url = reqwest::Url::parse(self.base.current()).ok()?;
         let body = String::from_utf8_lossy(body);
         let variables = &self.upstream.endpoint.variables;

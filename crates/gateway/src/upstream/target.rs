@@ -13,7 +13,7 @@ use longhaul_providers::openai_chat::OpenAiChatProvider;
 use longhaul_providers::openai_chat::family::{DocumentSupport, PrefillSupport};
 use longhaul_providers::{
     DeclaredLimits, FeatureSupport, LimitSource, Limits, ModelEndpoint, ProviderError, SharedProvider,
-    catalogued,
+    catalog_provider,
 };
 use longhaul_wire::edit::Dialect;
 use tokio::task::JoinHandle;
@@ -24,6 +24,7 @@ use crate::gateway::SetupError;
 use crate::window::KnownWindow;
 
 /// The smallest credible window, in tokens.
+// Sessions believe the same windows (`core/history/limits.rs`). See decision 0008.
 const LEAST_WINDOW_TOKENS: u64 = 512;
 
 /// The age at which a server's statement of its limits is read again, in the background.
@@ -81,6 +82,7 @@ struct ModelRefreshTask(JoinHandle<()>);
 
 impl Drop for ModelRefreshTask {
     fn drop(&mut self) {
+        // The task only reads facts about the model. Nothing is half done when it is cut off.
         self.0.abort();
     }
 }
@@ -108,7 +110,7 @@ impl UpstreamTarget {
         let connected = connect_with_chat(server.upstream.kind, endpoint);
         let (provider, chat) = connected.map_err(|error| server.upstream.setup_error(error.message))?;
         Ok(Self {
-            provider: catalogued::with_catalog_limits(provider, base),
+            provider: catalog_provider::with_catalog_limits(provider, base),
             chat,
             model: model.to_owned(),
             declared,
@@ -211,7 +213,7 @@ impl UpstreamTarget {
     /// Returns the declared limits, completed with those of the model catalog.
     fn limits_by_catalog(&self) -> Limits {
         let declared = over(self.declared, self.server.upstream.endpoint.declared);
-        declared.over(catalogued::limits(&self.origin(), self.base_url()))
+        declared.over(catalog_provider::limits(&self.origin(), self.base_url()))
     }
 
     /// Returns the window to plan with, and its source. A window learned from a refusal only lowers a declared one, but

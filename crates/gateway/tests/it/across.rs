@@ -29,16 +29,21 @@ const PAIRS: [(Dialect, Dialect); 3] = [
 ];
 
 /// An upstream that speaks one of these dialects and no other.
-pub(crate) fn upstream(server: &Server, speaks: Dialect, window: u64, prefill: bool) -> UpstreamOptions {
+pub(crate) fn upstream(
+    server: &ScriptedUpstream,
+    speaks: Dialect,
+    window: u64,
+    prefill: bool,
+) -> UpstreamOptions {
     let kind = if speaks == Dialect::Messages { Kind::Anthropic } else { Kind::OpenAiCompatible };
-    let mut upstream = UpstreamOptions::new("up", kind, server.url.as_str());
+    let mut upstream = UpstreamOptions::new("up", kind, server.url("/v1"));
     upstream.endpoint.declared = server.upstream(window).endpoint.declared;
     upstream.endpoint.declared.prefill = Some(prefill);
     upstream
 }
 
 fn gateway_at(
-    server: &Server,
+    server: &ScriptedUpstream,
     speaks: Dialect,
     window: u64,
     set: impl FnOnce(&mut GatewayOptions),
@@ -51,8 +56,8 @@ fn gateway_at(
 }
 
 /// A model that says `text`, and goes on with what it is shown of it; asked to in words it repeats the end.
-async fn model(speaks: Dialect, text: String) -> Server {
-    Server::start(move |number, body| {
+async fn model(speaks: Dialect, text: String) -> ScriptedUpstream {
+    start_upstream(move |number, body| {
         let (said, asks) = begun(speaks, body);
         let rest = rest(speaks, body, &text);
         let again = if asks { &said[said.len() - 40..] } else { "" };
@@ -91,7 +96,7 @@ async fn an_answer_is_stopped_room_is_made_and_it_goes_on() {
             );
             check(asks, &seen, &all, case);
             let total = totals(&all);
-            assert_eq!(total["restarts"], server.sent().len() - 1, "{asks:?} {case}: {total}");
+            assert_eq!(total["restarts"], server.received().len() - 1, "{asks:?} {case}: {total}");
             assert!(total["restarts"].as_u64() > Some(0), "{asks:?} {case}: {total}");
             let said = String::from_utf8_lossy(&out);
             assert!(
@@ -114,7 +119,7 @@ async fn a_whole_answer_is_too_and_says_what_it_took() {
         assert_eq!(header(&reply, "content-type"), "application/json");
         let answer = body_json(reply).await;
         assert_eq!(text_in(asks, &answer), text, "{asks:?}");
-        let calls = server.sent().len();
+        let calls = server.received().len();
         assert!(calls > 1);
         assert_eq!(told, [(calls - 1).to_string(), calls.to_string()]);
         assert_eq!(answer["x_longhaul"]["calls"], calls);
@@ -141,7 +146,7 @@ async fn a_model_that_cannot_go_on_by_itself_is_asked_to() {
                 (text, Some(ModelStopReason::Stop)),
                 "{asks:?} {midstream:?}"
             );
-            assert_eq!(server.sent().len() > 1, is_asked);
+            assert_eq!(server.received().len() > 1, is_asked);
             assert_eq!(totals(&all)["approximate"] == true, is_asked);
         }
     }
@@ -180,14 +185,14 @@ async fn what_is_done_before_the_answer_is_told_in_comments_and_where_wanted_in_
 
 #[tokio::test]
 async fn a_summary_is_counted_in_the_headers_of_a_whole_answer() {
-    let server = Server::start(|_, body| match is_summary_request(body) {
+    let server = start_upstream(|_, body| match is_summary_request(body) {
         true => pruned(),
         false => UpstreamAnswer::Events(streamed("a", "fine", Some((900, 3))), Duration::ZERO),
     })
     .await;
     let reply = server.gateway(3_000).answer(call(Dialect::Messages, &conversation(24), false)).await;
     assert_eq!(header(&reply, "x-longhaul-action"), "compacted");
-    let calls = server.sent().len();
+    let calls = server.received().len();
     assert_eq!(header(&reply, "x-longhaul-calls"), calls.to_string());
     let billed = body_json(reply).await["x_longhaul"]["billed"].clone();
     assert!(calls > 1 && billed["input_tokens"].as_u64() > Some(900), "{billed}");
@@ -214,9 +219,13 @@ fn asking(dialect: Dialect, items: &[Value], most: u64) -> (ClientRequest, &'sta
     (asked, name)
 }
 
-async fn whole(server: &Server, gateway: &Gateway, asked: ClientRequest) -> (GatewayReply, Vec<Value>) {
+async fn whole(
+    server: &ScriptedUpstream,
+    gateway: &Gateway,
+    asked: ClientRequest,
+) -> (GatewayReply, Vec<Value>) {
     let reply = gateway.answer(asked).await;
-    (reply, server.sent().iter().map(ReceivedRequest::json).collect())
+    (reply, server.received().iter().map(ReceivedRequest::json).collect())
 }
 
 #[tokio::test]
@@ -256,7 +265,7 @@ async fn a_limit_that_a_dialect_demands_is_not_more_than_the_window_has_room_for
                 (StatusCode::OK, ""),
                 "{asks:?}"
             );
-            let limit = server.sent().last().unwrap().json()["max_tokens"].as_u64().unwrap();
+            let limit = server.received().last().unwrap().json()["max_tokens"].as_u64().unwrap();
             assert!(room.contains(&limit), "{asks:?}, {window}: {limit}");
         }
     }
@@ -270,7 +279,7 @@ async fn a_prompt_that_is_all_there_is_goes_out_as_a_question() {
     for asks in [Dialect::Chat, Dialect::Responses] {
         let reply = gateway.answer(call(asks, std::slice::from_ref(&system), false)).await;
         assert_eq!((reply.status, header(&reply, "x-longhaul-changed")), (StatusCode::OK, "system=user"));
-        let sent = server.sent().last().unwrap().json();
+        let sent = server.received().last().unwrap().json();
         assert_eq!(sent["messages"].as_array().unwrap().len(), 1, "{sent}");
         assert!(sent["messages"][0].to_string().contains("say hi") && sent["messages"][0]["role"] == "user");
         assert_eq!(sent.get("system"), None);
@@ -278,8 +287,8 @@ async fn a_prompt_that_is_all_there_is_goes_out_as_a_question() {
 }
 
 /// A server with a window of 5,600 which it tells of only when it refuses. `says` its refusal.
-async fn narrow(speaks: Dialect, says: fn(u64) -> String) -> Server {
-    Server::start(move |number, asked| match asked["max_tokens"].as_u64() {
+async fn narrow(speaks: Dialect, says: fn(u64) -> String) -> ScriptedUpstream {
+    start_upstream(move |number, asked| match asked["max_tokens"].as_u64() {
         Some(most) if 3_023 + most > 5_600 => {
             UpstreamAnswer::Json(400, json!({ "error": { "message": says(most) } }))
         }
@@ -330,7 +339,7 @@ async fn what_cannot_fit_is_told_in_figures_that_add_up() {
         UpstreamAnswer::Json(400, json!({ "error": { "message": message } }))
     };
     for (asks, speaks) in PAIRS {
-        let server = Server::start(refuses).await;
+        let server = start_upstream(refuses).await;
         let gateway = gateway_at(&server, speaks, 56_000, |_| {});
         let (reply, _) = whole(&server, &gateway, asking(asks, &[user(words(3_000, 1))], 700).0).await;
         assert_eq!(reply.status, StatusCode::BAD_REQUEST);
@@ -339,8 +348,11 @@ async fn what_cannot_fit_is_told_in_figures_that_add_up() {
             assert_eq!(error["code"], "prompt_does_not_fit", "{error}");
         }
         let said = error["message"].as_str().unwrap();
-        let figures: Vec<u64> =
-            said.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect();
+        let figures: Vec<u64> = said
+            .replace(',', "")
+            .split(|c: char| !c.is_ascii_digit())
+            .filter_map(|number| number.parse().ok())
+            .collect();
         assert!(said.contains("2000 (learned)") && said.contains("asks for 700"), "{said}");
         // What is usable and what is kept are the window.
         let window = figures.iter().position(|figure| *figure == 2_000).unwrap();
@@ -354,11 +366,11 @@ async fn a_stream_that_breaks_fails_under_the_name_that_it_has() {
     let parts = streamed("a", "one two three four", None)[..4].to_vec();
     let across = {
         let parts = parts.clone();
-        Server::start(move |_, _| UpstreamAnswer::Breaks(parts.clone())).await
+        start_upstream(move |_, _| UpstreamAnswer::Breaks(parts.clone())).await
     };
     let own = {
         let events = events(Dialect::Responses, "resp_own", "one two three four five six", (9, 2));
-        Server::start(move |_, _| UpstreamAnswer::Breaks(events[..4].to_vec())).await
+        start_upstream(move |_, _| UpstreamAnswer::Breaks(events[..4].to_vec())).await
     };
     let mut same = own.upstream(8_000);
     same.dialects = vec![Dialect::Responses];
@@ -390,7 +402,7 @@ async fn in_the_callers_own_dialect_too_the_end_of_a_stream_says_what_was_done()
                 .collect();
             let script = all.clone();
             let server =
-                Server::start(move |_, _| UpstreamAnswer::Events(script.clone(), Duration::ZERO)).await;
+                start_upstream(move |_, _| UpstreamAnswer::Events(script.clone(), Duration::ZERO)).await;
             let mut upstream = crate::model::upstream(&server, dialect, window, false);
             upstream.endpoint.declared.prefill = Some(false);
             let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));

@@ -33,7 +33,7 @@ fn responses_call(body: &Value) -> ClientRequest {
 
 #[tokio::test]
 async fn added_tools_join_the_list_and_calls_of_them_come_back_as_the_client_knows_them() {
-    let server = Server::start(|_, _| {
+    let server = start_upstream(|_, _| {
         let call = json!({ "id": "c1", "type": "function", "index": 0,
             "function": { "name": "mcp__files__read", "arguments": "{\"path\":\"a\"}" } });
         UpstreamAnswer::Json(
@@ -53,7 +53,7 @@ async fn added_tools_join_the_list_and_calls_of_them_come_back_as_the_client_kno
         answer["output"].as_array().unwrap().iter().find(|item| item["type"] == "function_call").unwrap();
     assert_eq!((&call["namespace"], &call["name"]), (&json!("mcp__files__"), &json!("read")), "{answer}");
 
-    let sent = server.sent()[0].json();
+    let sent = server.received()[0].json();
     let tools = sent["tools"].as_array().unwrap().iter().map(|tool| tool["function"]["name"].clone());
     assert_eq!(tools.collect::<Vec<_>>(), [json!("exec"), json!("mcp__files__read")], "each once");
     assert!(!sent.to_string().contains("additional_tools"), "{sent}");
@@ -63,13 +63,13 @@ async fn added_tools_join_the_list_and_calls_of_them_come_back_as_the_client_kno
 #[tokio::test]
 async fn the_providers_own_server_gets_the_item() {
     let server =
-        Server::start(|_, _| UpstreamAnswer::Json(400, json!({ "error": { "message": "whatever" } }))).await;
-    let mut upstream = UpstreamOptions::new("up", Kind::OpenAi, server.url.as_str());
+        start_upstream(|_, _| UpstreamAnswer::Json(400, json!({ "error": { "message": "whatever" } }))).await;
+    let mut upstream = UpstreamOptions::new("up", Kind::OpenAi, server.url("/v1"));
     upstream.endpoint.declared.window = Some(200_000);
     let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(vec![upstream]) });
     let body = request_with_added_tools();
     gateway.answer(responses_call(&body)).await;
-    let sent = server.sent()[0].json();
+    let sent = server.received()[0].json();
     assert_eq!((&sent["input"], &sent["tools"]), (&body["input"], &body["tools"]));
 }
 
@@ -90,22 +90,22 @@ fn request_with_deferred_tools() -> Value {
 #[tokio::test]
 async fn tools_that_a_client_has_deferred_are_found_here_where_the_upstream_has_no_search() {
     let server =
-        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO)).await;
+        start_upstream(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO)).await;
     let gateway = server.gateway(16_000);
     let reply = gateway.answer(messages_call(&request_with_deferred_tools())).await;
     assert_eq!(reply.status, StatusCode::OK);
     assert_eq!(header(&reply, "x-longhaul-deferred-tools"), "60 of 61");
-    let sent = server.sent()[0].json();
+    let sent = server.received()[0].json();
     let tools = sent["tools"].as_array().unwrap().iter().map(|tool| tool["function"]["name"].clone());
     assert_eq!(tools.collect::<Vec<_>>(), [json!("read"), json!("tool_search"), json!("tool_call")]);
 
     // Anthropic's own server finds them itself.
     let server =
-        Server::start(|_, _| UpstreamAnswer::Json(400, json!({ "error": { "message": "whatever" } }))).await;
-    let mut upstream = UpstreamOptions::new("up", Kind::Anthropic, server.url.as_str());
+        start_upstream(|_, _| UpstreamAnswer::Json(400, json!({ "error": { "message": "whatever" } }))).await;
+    let mut upstream = UpstreamOptions::new("up", Kind::Anthropic, server.url("/v1"));
     upstream.endpoint.declared.window = Some(16_000);
     let gateway = self::gateway(GatewayOptions { attempts: 1, ..waiting(vec![upstream]) });
     let body = request_with_deferred_tools();
     gateway.answer(messages_call(&body)).await;
-    assert_eq!(server.sent()[0].body, body.to_string());
+    assert_eq!(server.received()[0].body, body.to_string());
 }

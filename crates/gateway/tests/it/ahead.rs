@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 use longhaul_gateway::{CredentialSource, Gateway, GatewayDependencies, GatewayOptions};
 use longhaul_providers::http::Secret;
-use longhaul_store::memo::MemoryPrefixCache;
+use longhaul_store::prefix_cache::MemoryPrefixCache;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -29,8 +29,8 @@ fn summary_of(body: &Value) -> String {
 }
 
 /// A model that writes its summaries only once it is let.
-async fn model(may_summarise: watch::Receiver<bool>) -> Server {
-    Server::start(move |number, body| {
+async fn model(may_summarise: watch::Receiver<bool>) -> ScriptedUpstream {
+    start_upstream(move |number, body| {
         if is_summary_request(body) {
             let text = streamed("s", &summary_of(body), Some((20_000, 60)));
             return UpstreamAnswer::When(
@@ -73,14 +73,9 @@ async fn turn(gateway: &Gateway, messages: &mut Vec<Value>) -> Turn {
     turn
 }
 
-fn summaries(server: &Server) -> Vec<ReceivedRequest> {
-    server.sent().into_iter().filter(|sent| is_summary_request(&sent.json())).collect()
-}
-
 /// What the model was sent last for an answer.
-fn newest(server: &Server) -> String {
-    let sent = server.sent().into_iter().rev().find(|sent| !is_summary_request(&sent.json()));
-    sent.unwrap().json()["messages"].to_string()
+fn newest(server: &ScriptedUpstream) -> String {
+    server.main_requests().pop().unwrap().json()["messages"].to_string()
 }
 
 #[tokio::test]
@@ -99,7 +94,7 @@ async fn a_request_that_is_too_long_goes_out_at_once_and_gets_its_summary_later(
     for _ in 0..2 {
         assert_eq!(turn(&gateway, &mut messages).await.action, "remembered");
     }
-    assert_eq!(summaries(&server).len(), 1);
+    assert_eq!(server.summary_requests().len(), 1);
     assert!(!newest(&server).contains("the summary has reached"));
     let_it.send(true).unwrap();
     gateway.settle().await;
@@ -108,7 +103,7 @@ async fn a_request_that_is_too_long_goes_out_at_once_and_gets_its_summary_later(
     assert!(swapped.reason.contains("an extract stood in its place"), "{}", swapped.reason);
     assert!(newest(&server).contains("the summary has reached"));
     // It was longer than the window: it was read in pieces.
-    assert!((2..=3).contains(&summaries(&server).len()), "{}", summaries(&server).len());
+    assert!((2..=3).contains(&server.summary_requests().len()), "{}", server.summary_requests().len());
 }
 
 #[tokio::test]
@@ -119,19 +114,19 @@ async fn a_summary_is_ready_when_the_view_is_full() {
     let mut messages = long(24);
     let mut compacted = 0;
     for _ in 0..90 {
-        let asked = summaries(&server).len();
+        let asked = server.summary_requests().len();
         let turn = turn(&gateway, &mut messages).await;
         assert!(turn.after < WINDOW, "{}", turn.after);
         if turn.action == "compacted" {
             compacted += 1;
             assert!(turn.reason.contains("it was written ahead"), "{}", turn.reason);
             assert!(newest(&server).contains("the summary has reached"));
-            assert_eq!(summaries(&server).len(), asked, "none was asked for within the request");
+            assert_eq!(server.summary_requests().len(), asked, "none was asked for within the request");
         }
         gateway.settle().await;
     }
     assert!(compacted >= 3, "{compacted}");
-    let asked = summaries(&server).len();
+    let asked = server.summary_requests().len();
     assert!((compacted..=compacted + 1).contains(&asked), "{asked} summaries, {compacted} used");
     drop(let_it);
 }
@@ -149,23 +144,23 @@ async fn a_restart_changes_nothing_while_a_summary_waits() {
     let mut messages = long(24);
     let mut running = gateway();
     for _ in 0..90 {
-        let asked = summaries(&server).len();
+        let asked = server.summary_requests().len();
         turn(&running, &mut messages).await;
         running.settle().await;
-        if summaries(&server).len() > asked {
+        if server.summary_requests().len() > asked {
             break;
         }
     }
-    assert_eq!(summaries(&server).len(), 1);
+    assert_eq!(server.summary_requests().len(), 1);
     let before = newest(&server);
     running = gateway();
     assert_ne!(turn(&running, &mut messages).await.action, "compacted");
     running.settle().await;
     let after = newest(&server);
     assert!(after.starts_with(before.trim_end_matches(']')), "the prompt cache of the upstream is lost");
-    assert_eq!(summaries(&server).len(), 1, "the summary is still there");
+    assert_eq!(server.summary_requests().len(), 1, "the summary is still there");
     for _ in 0..20 {
-        let asked = summaries(&server).len();
+        let asked = server.summary_requests().len();
         if turn(&running, &mut messages).await.action != "none" {
             assert!(newest(&server).contains("the summary has reached"));
             assert_eq!(asked, 1, "it was written before the restart");
@@ -204,7 +199,7 @@ async fn a_summary_is_asked_for_in_the_bytes_of_the_request_before() {
         assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "none"));
         drop(reply);
         gateway.settle().await;
-        let sent = server.sent();
+        let sent = server.received();
         let [main, summary] = &sent[..] else { panic!("{} requests", sent.len()) };
         assert!(
             main.headers.contains_key("idempotency-key") && !summary.headers.contains_key("idempotency-key")
@@ -227,7 +222,7 @@ async fn a_summary_is_asked_for_in_the_bytes_of_the_request_before() {
 #[tokio::test]
 async fn a_history_with_another_end_each_time_gets_no_summary_for_each_request() {
     for is_well in [true, false] {
-        let server = Server::start(move |number, body| match (is_summary_request(body), is_well) {
+        let server = start_upstream(move |number, body| match (is_summary_request(body), is_well) {
             (true, true) => UpstreamAnswer::Events(streamed("s", &summary_of(body), None), Duration::ZERO),
             (true, false) => UpstreamAnswer::Json(500, json!({ "error": { "message": "overloaded" } })),
             (false, _) => UpstreamAnswer::Json(200, said(&format!("answer {number}"), 0, 0)),
@@ -246,7 +241,7 @@ async fn a_history_with_another_end_each_time_gets_no_summary_for_each_request()
             messages.push(assistant(format!("answer {turn}")));
             messages.push(user(format!("and {turn}?")));
         }
-        let asked = summaries(&server).len();
+        let asked = server.summary_requests().len();
         assert!((1..=3).contains(&asked), "{asked}, well: {is_well}");
     }
 }
@@ -269,7 +264,7 @@ async fn a_summary_for_a_caller_without_a_key_is_asked_for_without_one() {
     assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
     drop(reply);
     gateway.settle().await;
-    let sent = server.sent();
+    let sent = server.received();
     assert!(sent.len() > 1, "a summary was asked for");
     assert!(sent.iter().all(|sent| !sent.headers.contains_key("authorization")));
 }
@@ -278,19 +273,19 @@ async fn a_summary_for_a_caller_without_a_key_is_asked_for_without_one() {
 #[tokio::test]
 async fn nothing_is_summarised_for_requests_that_are_refused() {
     let server =
-        Server::start(|_, _| UpstreamAnswer::Json(401, json!({ "error": { "message": "no such key" } })))
+        start_upstream(|_, _| UpstreamAnswer::Json(401, json!({ "error": { "message": "no such key" } })))
             .await;
     let gateway = gateway(GatewayOptions::new(vec![server.upstream(WINDOW)]));
     let reply = gateway.answer(chat(request(&long(80), false))).await;
     assert_eq!(reply.status, StatusCode::UNAUTHORIZED);
     drop(reply);
     gateway.settle().await;
-    assert_eq!(server.sent().len(), 1);
+    assert_eq!(server.received().len(), 1);
 }
 
 #[tokio::test]
 async fn a_model_that_writes_no_summaries_is_left_alone() {
-    let server = Server::start(|number, body| match is_summary_request(body) {
+    let server = start_upstream(|number, body| match is_summary_request(body) {
         true => UpstreamAnswer::Json(200, said("Done.", 100, 2)),
         false => UpstreamAnswer::Json(200, said(&format!("answer {number}"), 0, 0)),
     })
@@ -301,12 +296,12 @@ async fn a_model_that_writes_no_summaries_is_left_alone() {
     let mut messages = long(24);
     let (mut compacted, mut asked_at) = (0, Vec::new());
     for _ in 0..300 {
-        let asked = summaries(&server).len();
+        let asked = server.summary_requests().len();
         let turn = turn(&gateway, &mut messages).await;
         assert!(turn.after < WINDOW, "{}", turn.after);
         compacted += u32::from(turn.action == "compacted");
         gateway.settle().await;
-        if summaries(&server).len() > asked {
+        if server.summary_requests().len() > asked {
             asked_at.push(compacted);
         }
         if asked_at.len() == 4 {

@@ -34,8 +34,8 @@ fn the_end(said: &str, at: usize) -> &str {
 }
 
 /// A model that says `text`. Asked to go on it says something again, and without a blank if that is nothing.
-async fn model(dialect: Dialect, text: String, again: Again) -> Server {
-    Server::start(move |number, body| {
+async fn model(dialect: Dialect, text: String, again: Again) -> ScriptedUpstream {
+    start_upstream(move |number, body| {
         let (said, asks) = begun(dialect, body);
         assert_eq!(asks, !said.is_empty(), "it is asked in words");
         let rest = rest(dialect, body, &text);
@@ -47,7 +47,7 @@ async fn model(dialect: Dialect, text: String, again: Again) -> Server {
     .await
 }
 
-fn gateway_at(server: &Server, dialect: Dialect, window: u64) -> Gateway {
+fn gateway_at(server: &ScriptedUpstream, dialect: Dialect, window: u64) -> Gateway {
     let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
     let upstream = upstream(server, dialect, window, false);
     gateway(GatewayOptions { policy, midstream: MidstreamMode::BestEffort, ..waiting(vec![upstream]) })
@@ -93,7 +93,7 @@ async fn a_model_that_only_repeats_adds_nothing_and_the_answer_ends_as_one_that_
     for dialect in DIALECTS {
         for (name, repetition) in repetitions {
             let text = numbered(500);
-            let server = Server::start(move |number, body| {
+            let server = start_upstream(move |number, body| {
                 let (said, _) = begun(dialect, body);
                 let again = if said.is_empty() { text.clone() } else { repetition(&said).to_owned() };
                 let events = events_with_blanks_behind(dialect, &format!("id{number}"), &again, (300, 20));
@@ -101,10 +101,11 @@ async fn a_model_that_only_repeats_adds_nothing_and_the_answer_ends_as_one_that_
             })
             .await;
             for stream in [true, false] {
-                let before = server.sent().len();
+                let before = server.received().len();
                 let gateway = gateway_at(&server, dialect, 1_300);
                 let out = body(gateway.answer(call(dialect, &conversation(6), stream)).await).await;
-                let sent: Vec<Value> = server.sent()[before..].iter().map(ReceivedRequest::json).collect();
+                let sent: Vec<Value> =
+                    server.received()[before..].iter().map(ReceivedRequest::json).collect();
                 assert_eq!(sent.len(), 2, "it was stopped once");
                 let said = begun(dialect, &sent[1]).0;
                 assert!(said.len() > 2_400, "{}", said.len());
@@ -142,7 +143,7 @@ async fn exact_and_off_ask_nobody_in_words() {
         let reply = gateway(config).answer(call(Dialect::Chat, &conversation(2), true)).await;
         assert_eq!(header(&reply, "x-longhaul-midstream"), "");
         let (seen, _) = read(Dialect::Chat, &body(reply).await);
-        assert_eq!((seen.text, server.sent().len()), (numbered(500), 1));
+        assert_eq!((seen.text, server.received().len()), (numbered(500), 1));
     }
 }
 
@@ -150,7 +151,7 @@ async fn exact_and_off_ask_nobody_in_words() {
 async fn who_can_go_on_exactly_is_not_asked_in_words() {
     let text = numbered(500);
     let said = text.clone();
-    let server = Server::start(move |number, body| {
+    let server = start_upstream(move |number, body| {
         let (begun, asks) = begun(Dialect::Chat, body);
         assert!(!asks);
         UpstreamAnswer::Events(
@@ -177,5 +178,5 @@ async fn an_answer_that_must_be_json_is_not_begun_anew() {
     let reply: GatewayReply = gateway_at(&server, Dialect::Chat, 1_300).answer(chat(asked.to_string())).await;
     assert_eq!(header(&reply, "x-longhaul-midstream"), "");
     let (seen, _) = read(Dialect::Chat, &body(reply).await);
-    assert_eq!((seen.text, server.sent().len()), (numbered(500), 1));
+    assert_eq!((seen.text, server.received().len()), (numbered(500), 1));
 }

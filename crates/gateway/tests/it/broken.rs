@@ -41,7 +41,7 @@ fn failure(code: u16) -> String {
 /// What a client that wants it whole has of these events.
 async fn whole(events: &[String]) -> (StatusCode, Value) {
     let events = events.to_vec();
-    let server = Server::start(move |_, _| UpstreamAnswer::Events(events.clone(), Duration::ZERO)).await;
+    let server = start_upstream(move |_, _| UpstreamAnswer::Events(events.clone(), Duration::ZERO)).await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
     (reply.status, body_json(reply).await)
 }
@@ -69,7 +69,7 @@ async fn an_error_of_which_no_client_would_read_is_told() {
     let events = vec![role(), delta(&json!({ "content": "half" })), said];
     let (status, answer) = whole(&events).await;
     assert_eq!((status, &answer["error"]["message"]), (StatusCode::BAD_GATEWAY, &json!("the slot is gone")));
-    let server = Server::start(move |_, _| UpstreamAnswer::Events(events.clone(), Duration::ZERO)).await;
+    let server = start_upstream(move |_, _| UpstreamAnswer::Events(events.clone(), Duration::ZERO)).await;
     for prefill in [false, true] {
         let mut upstream = server.upstream(8_000);
         upstream.endpoint.declared.prefill = Some(prefill);
@@ -88,7 +88,7 @@ async fn a_key_that_an_error_in_a_stream_repeats_is_hidden() {
     // As the first event the error takes another way through the gateway.
     let first = vec![format!("data: {error}\n\n")];
     for events in [half, first] {
-        let server = Server::start(move |_, _| UpstreamAnswer::Events(events.clone(), Duration::ZERO)).await;
+        let server = start_upstream(move |_, _| UpstreamAnswer::Events(events.clone(), Duration::ZERO)).await;
         for prefill in [false, true] {
             let mut upstream = server.upstream(8_000);
             upstream.endpoint.declared.prefill = Some(prefill);
@@ -105,7 +105,7 @@ async fn an_error_stands_by_itself_behind_an_event_without_its_end() {
     for tail in ["", "\n", "\r\n"] {
         let last = delta(&json!({ "content": "half" })).trim_end().to_owned() + tail;
         let events = vec![role(), last];
-        let server = Server::start(move |_, _| UpstreamAnswer::Events(events.clone(), Duration::ZERO)).await;
+        let server = start_upstream(move |_, _| UpstreamAnswer::Events(events.clone(), Duration::ZERO)).await;
         let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
         let out = String::from_utf8(body(reply).await.to_vec()).unwrap().replace("\r\n", "\n");
         let data = |event: &str| event.trim().strip_prefix("data: ").map(str::to_owned);
@@ -138,9 +138,9 @@ async fn what_fails_before_its_first_word_is_asked_for_elsewhere() {
     for (number, does) in beginnings.into_iter().enumerate() {
         for stream in [true, false] {
             let (does, fine) = (again(&does), streamed("b", "all fine", None));
-            let first = Server::start(move |_, _| again(&does)).await;
+            let first = start_upstream(move |_, _| again(&does)).await;
             let second =
-                Server::start(move |_, _| UpstreamAnswer::Events(fine.clone(), Duration::ZERO)).await;
+                start_upstream(move |_, _| UpstreamAnswer::Events(fine.clone(), Duration::ZERO)).await;
             let upstreams = vec![
                 first.upstream(8_000),
                 UpstreamOptions { name: "second".into(), ..second.upstream(8_000) },
@@ -167,13 +167,13 @@ fn again(does: &UpstreamAnswer) -> UpstreamAnswer {
 async fn an_error_that_all_of_them_begin_with_is_the_last_ones() {
     let events = vec![failure(503), DONE.to_owned()];
     let script = events.clone();
-    let server = Server::start(move |_, _| UpstreamAnswer::Events(script.clone(), Duration::ZERO)).await;
+    let server = start_upstream(move |_, _| UpstreamAnswer::Events(script.clone(), Duration::ZERO)).await;
     let upstreams =
         vec![server.upstream(8_000), UpstreamOptions { name: "second".into(), ..server.upstream(8_000) }];
     let reply = gateway(waiting(upstreams)).answer(chat(request(&[user("hi")], true))).await;
     assert_eq!(header(&reply, "x-longhaul-upstream"), "second");
     assert_eq!(body(reply).await, events.concat());
-    assert_eq!(server.sent().len(), 2);
+    assert_eq!(server.received().len(), 2);
 }
 
 /// An upstream that reads requests and hangs up after a while; how many it has read.
@@ -221,7 +221,7 @@ async fn an_answer_that_is_whole_does_not_wait_for_the_line_to_close() {
     // Without the closing event, usage is waited for for 5 s. The line itself may be silent for 60 s.
     for (last, is_whole) in [(vec![end("stop"), DONE.to_owned()], true), (vec![end("stop")], false)] {
         let events: Vec<String> = [role(), said.clone()].into_iter().chain(last).collect();
-        let server = Server::start(move |_, _| UpstreamAnswer::Stalls(events.clone())).await;
+        let server = start_upstream(move |_, _| UpstreamAnswer::Stalls(events.clone())).await;
         let mut upstream = server.upstream(8_000);
         // An idle time-out would end the wait too, so it is out of reach here.
         upstream.endpoint.timeouts.idle = Duration::from_secs(60);
@@ -257,7 +257,7 @@ async fn several_choices_end_with_the_last_of_them() {
         .chain([other("c", Value::Null), other("", json!("stop")), DONE.to_owned()])
         .collect();
     let script = events.clone();
-    let server = Server::start(move |_, _| {
+    let server = start_upstream(move |_, _| {
         let (first, last) = script.split_at(4);
         let first = first.concat();
         UpstreamAnswer::Events(
@@ -297,7 +297,8 @@ async fn bytes_that_are_no_text_lose_nothing_else() {
     out.extend(broken);
     out.extend([end("stop"), DONE.to_owned()].concat().bytes());
     let head = vec![("content-type", "text/event-stream".to_owned())];
-    let server = Server::start(move |_, _| UpstreamAnswer::Head(200, head.clone(), out.clone().into())).await;
+    let server =
+        start_upstream(move |_, _| UpstreamAnswer::Head(200, head.clone(), out.clone().into())).await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
     let answer = body_json(reply).await;
     assert_eq!(answer["choices"][0]["message"]["content"], "before mid\u{FFFD}dle", "{answer}");
@@ -307,7 +308,7 @@ async fn bytes_that_are_no_text_lose_nothing_else() {
 async fn a_refusal_that_comes_late_is_shortened_for_where_the_client_wants_it_whole() {
     let refusal = json!({ "error": { "message": "prompt is too long: 9000 tokens > 4096 maximum",
         "code": "context_length_exceeded" } });
-    let server = Server::start(move |number, _| match number {
+    let server = start_upstream(move |number, _| match number {
         // The refusal comes after the gateway has stopped waiting for a first error.
         0 => {
             UpstreamAnswer::Events(vec![role(), format!("data: {refusal}\n\n")], Duration::from_millis(1_400))
@@ -360,7 +361,7 @@ async fn names_in_parts_and_arguments_as_objects_are_read() {
         let arguments = call[0]["function"]["arguments"].as_str().unwrap();
         assert_eq!(serde_json::from_str::<Value>(arguments).unwrap(), object);
         // The same for a client of another dialect, whose call is begun with its name.
-        let server = Server::start(move |_, _| UpstreamAnswer::Events(all.clone(), Duration::ZERO)).await;
+        let server = start_upstream(move |_, _| UpstreamAnswer::Events(all.clone(), Duration::ZERO)).await;
         let asked = json!({ "model": "m", "max_tokens": 50, "stream": true, "messages": [user("hi")] });
         let call = longhaul_gateway::ClientRequest {
             dialect: longhaul_wire::edit::Dialect::Messages,
@@ -374,7 +375,7 @@ async fn names_in_parts_and_arguments_as_objects_are_read() {
 #[tokio::test]
 async fn very_many_fields_that_mean_nothing_elsewhere_are_read_once() {
     let server =
-        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "hi", None), Duration::ZERO)).await;
+        start_upstream(|_, _| UpstreamAnswer::Events(streamed("a", "hi", None), Duration::ZERO)).await;
     let mut asked = json!({ "model": "m", "max_tokens": 50, "messages": [user("hi")] });
     // Quadratic work would exceed the time below many times over.
     for number in 0..200_000 {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use longhaul_gateway::{Gateway, GatewayDependencies};
 use longhaul_providers::connect::Kind;
-use longhaul_store::memo::MemoryPrefixCache;
+use longhaul_store::prefix_cache::MemoryPrefixCache;
 use longhaul_wire::edit::{Dialect, PromptCacheTtl};
 use serde_json::{Value, json};
 
@@ -36,8 +36,8 @@ fn count(message: &Value) -> usize {
     message["content"].to_string().split(' ').count() + 4
 }
 
-async fn server() -> Server {
-    Server::start(move |_, body| {
+async fn server() -> ScriptedUpstream {
+    start_upstream(move |_, body| {
         if is_summary_request(body) {
             return pruned();
         }
@@ -79,10 +79,9 @@ async fn grown(strategy: Option<&str>, window: u64) -> Asked {
     asked(&server)
 }
 
-fn asked(server: &Server) -> Asked {
-    let (summaries, mains): (Vec<ReceivedRequest>, Vec<ReceivedRequest>) =
-        server.sent().into_iter().partition(|sent| is_summary_request(&sent.json()));
-    let mains: Vec<Vec<Value>> = mains.iter().map(ReceivedRequest::messages).collect();
+fn asked(server: &ScriptedUpstream) -> Asked {
+    let summaries = server.summary_requests();
+    let mains: Vec<Vec<Value>> = server.main_requests().iter().map(ReceivedRequest::messages).collect();
     let sizes: Vec<usize> = mains.iter().map(|messages| messages.iter().map(count).sum()).collect();
     let mut cached = 0;
     for (at, messages) in mains.iter().enumerate() {
@@ -104,7 +103,7 @@ fn asked(server: &Server) -> Asked {
 #[tokio::test]
 async fn openai_is_sent_a_key_of_the_conversation_for_its_cache() {
     for dialect in [Dialect::Chat, Dialect::Responses] {
-        let server = Server::start(move |_, _| {
+        let server = start_upstream(move |_, _| {
             UpstreamAnswer::Events(crate::model::events(dialect, "a", "fine", (9, 1)), Duration::ZERO)
         })
         .await;
@@ -117,7 +116,7 @@ async fn openai_is_sent_a_key_of_the_conversation_for_its_cache() {
             own.into_iter().for_each(|own| fields["prompt_cache_key"] = own.into());
             asked.body = fields.to_string().into();
             body(gateway.answer(asked).await).await;
-            server.sent().last().unwrap().json()["prompt_cache_key"].clone()
+            server.received().last().unwrap().json()["prompt_cache_key"].clone()
         };
         let first = ask(&[user("one job")], None).await;
         let later = ask(&[user("one job"), assistant("fine"), user("more")], None).await;
@@ -132,9 +131,9 @@ async fn openai_is_sent_a_key_of_the_conversation_for_its_cache() {
     }
 }
 
-async fn messages_server() -> Server {
+async fn messages_server() -> ScriptedUpstream {
     let events = || crate::model::events(Dialect::Messages, "a", "fine", (9, 1));
-    Server::start(move |_, _| UpstreamAnswer::Events(events(), Duration::ZERO)).await
+    start_upstream(move |_, _| UpstreamAnswer::Events(events(), Duration::ZERO)).await
 }
 
 #[tokio::test]
@@ -151,7 +150,7 @@ async fn anthropic_is_sent_a_cache_mark_where_the_client_set_none() {
         let gateway = gateway(waiting(vec![upstream]));
         let ask = async |items: &[Value]| {
             body(gateway.answer(crate::model::call(Dialect::Messages, items, true)).await).await;
-            server.sent().last().unwrap().json()
+            server.received().last().unwrap().json()
         };
         assert_eq!(ask(&[user("one job")]).await["cache_control"], mark, "{cache:?}");
         let block = json!({"type": "text", "text": "one job", "cache_control": {"type": "ephemeral"}});
@@ -174,7 +173,7 @@ async fn anthropic_keeps_a_conversation_with_long_pauses_for_an_hour() {
     for (pause_seconds, is_hour) in [(0, false), (60, false), (1_200, true), (1_200, true), (7_200, true)] {
         seconds.fetch_add(pause_seconds, Ordering::Relaxed);
         body(gateway.answer(crate::model::call(Dialect::Chat, &items, true)).await).await;
-        let sent = server.sent().last().unwrap().json().to_string();
+        let sent = server.received().last().unwrap().json().to_string();
         assert_eq!(sent.contains(r#""ttl":"1h""#), is_hour, "after {pause_seconds} seconds: {sent}");
         items.extend([assistant("fine"), user("more")]);
     }

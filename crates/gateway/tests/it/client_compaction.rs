@@ -15,8 +15,8 @@ fn call(input: &Value, stream: bool) -> ClientRequest {
     ClientRequest { dialect: Dialect::Responses, ..chat(body) }
 }
 
-async fn server() -> Server {
-    Server::start(|_, body| match is_summary_request(body) {
+async fn server() -> ScriptedUpstream {
+    start_upstream(|_, body| match is_summary_request(body) {
         true => pruned(),
         false => UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO),
     })
@@ -41,11 +41,11 @@ async fn a_compaction_trigger_is_answered_with_one_item_that_is_opened_when_it_c
     let [item] = answer["output"].as_array().unwrap().as_slice() else { panic!("{answer}") };
     assert_eq!(item["type"], "compaction");
     // Nobody but the writer of summaries was asked.
-    assert!(server.sent().iter().all(|sent| is_summary_request(&sent.json())));
+    assert!(server.main_requests().is_empty());
 
     let again = gateway.answer(call(&json!([item, user("next")]), false)).await;
     assert_eq!((again.status, header(&again, "x-longhaul-action")), (StatusCode::OK, "none"));
-    let sent = server.sent().last().unwrap().messages();
+    let sent = server.received().last().unwrap().messages();
     let all = json!(sent).to_string();
     assert!(
         all.contains("[SUMMARY]") && all.contains("go on") && !all.contains("longhaul-compaction"),
@@ -87,5 +87,5 @@ async fn sealed_items_of_others_and_damaged_ones_are_refused() {
         let refusal = body_json(reply).await;
         assert!(refusal["error"]["message"].as_str().unwrap().contains(says), "{refusal}");
     }
-    assert!(server.sent().is_empty());
+    assert!(server.received().is_empty());
 }

@@ -89,9 +89,9 @@ fn calling(speaks: Dialect, tool: &str, pieces: &[Value]) -> UpstreamAnswer {
     UpstreamAnswer::Events(events, Duration::ZERO)
 }
 
-fn config(server: &Server, speaks: Dialect) -> GatewayOptions {
+fn config(server: &ScriptedUpstream, speaks: Dialect) -> GatewayOptions {
     let kind = if speaks == Dialect::Messages { Kind::Anthropic } else { Kind::OpenAiCompatible };
-    let mut upstream = UpstreamOptions::new("up", kind, server.url.as_str());
+    let mut upstream = UpstreamOptions::new("up", kind, server.url("/v1"));
     upstream.endpoint.declared = server.upstream(100_000).endpoint.declared;
     waiting(vec![upstream])
 }
@@ -131,12 +131,12 @@ async fn a_function_without_parameters_takes_none() {
     let empty = json!({ "type": "object", "properties": {} });
     for (asks, speaks) in PAIRS {
         for schema in [None, Some(Value::Null), Some(json!({}))] {
-            let server = Server::start(move |_, _| calling(speaks, "f", &["{}".into()])).await;
+            let server = start_upstream(move |_, _| calling(speaks, "f", &["{}".into()])).await;
             let gateway = gateway(config(&server, speaks));
             let reply = gateway.answer(asking(asks, &[("f", schema.clone())], true)).await;
             assert_eq!(arguments(asks, reply, true).await, "{}", "{asks:?} {speaks:?}");
             assert_eq!(
-                told(speaks, &server.sent()[0]),
+                told(speaks, &server.received()[0]),
                 [("f".to_owned(), empty.clone())],
                 "{asks:?} {schema:?}"
             );
@@ -153,14 +153,14 @@ async fn schemas_are_normalised_and_the_client_reads_its_own_names() {
     for (asks, speaks) in PAIRS {
         for stream in [true, false] {
             let pieces = ["{\"fil", "ter\": \"x\",", "\"id\":1.0}"].map(Value::from);
-            let server = Server::start(move |_, _| calling(speaks, "find", &pieces)).await;
+            let server = start_upstream(move |_, _| calling(speaks, "find", &pieces)).await;
             let gateway = gateway(config(&server, speaks));
             let tools = [("find", Some(schema.clone())), ("bad", Some(json!({ "type": "string" })))];
             let reply = gateway.answer(asking(asks, &tools, stream)).await;
             assert_eq!(header(&reply, "x-longhaul-ignored"), "tools (bad)", "{asks:?} {speaks:?}");
             let read: Value = serde_json::from_str(&arguments(asks, reply, stream).await).unwrap();
             assert_eq!(read, json!({ "$filter": "x", "id": 1.0 }), "{asks:?} {speaks:?}");
-            let told = told(speaks, &server.sent()[0]);
+            let told = told(speaks, &server.received()[0]);
             let [(name, told)] = &told[..] else { panic!("{told:?}") };
             assert_eq!(name, "find");
             assert_eq!(told["type"], "object");
@@ -188,7 +188,7 @@ async fn empty_arguments_reach_the_client_as_an_object() {
         for pieces in written {
             for stream in [true, false] {
                 let said = pieces.clone();
-                let server = Server::start(move |_, _| calling(speaks, "ls", &said)).await;
+                let server = start_upstream(move |_, _| calling(speaks, "ls", &said)).await;
                 let gateway = gateway(config(&server, speaks));
                 let reply = gateway.answer(asking(asks, &[("ls", None)], stream)).await;
                 let read = arguments(asks, reply, stream).await;
@@ -219,7 +219,7 @@ async fn a_call_without_arguments_beside_another_is_not_taken_for_it() {
     ];
     for asks in [Dialect::Messages, Dialect::Responses] {
         let events = events.clone();
-        let server = Server::start(move |_, _| UpstreamAnswer::Events(events.clone(), Duration::ZERO)).await;
+        let server = start_upstream(move |_, _| UpstreamAnswer::Events(events.clone(), Duration::ZERO)).await;
         let reply = gateway(config(&server, Dialect::Chat))
             .answer(asking(asks, &[("ls", None), ("cat", None)], true))
             .await;
@@ -257,7 +257,7 @@ async fn functions_without_parameters_get_an_empty_schema_at_a_server_of_the_sam
     let own = json!({ "type": "object", "properties": { "p": { "type": "string" } } });
     for dialect in [Dialect::Chat, Dialect::Messages, Dialect::Responses] {
         let server =
-            Server::start(|_, _| UpstreamAnswer::Json(400, json!({ "error": { "message": "whatever" } })))
+            start_upstream(|_, _| UpstreamAnswer::Json(400, json!({ "error": { "message": "whatever" } })))
                 .await;
         let mut config = config(&server, dialect);
         config.upstreams[0].dialects = vec![dialect];
@@ -268,7 +268,7 @@ async fn functions_without_parameters_get_an_empty_schema_at_a_server_of_the_sam
         );
         let before: Value = serde_json::from_slice(&asked.body).unwrap();
         gateway(config).answer(asked).await;
-        let sent = server.sent()[0].json();
+        let sent = server.received()[0].json();
         let key = if dialect == Dialect::Messages { "input_schema" } else { "parameters" };
         let schemas: Vec<Value> = sent["tools"]
             .as_array()
@@ -291,7 +291,8 @@ async fn functions_without_parameters_get_an_empty_schema_at_a_server_of_the_sam
 async fn tools_in_a_namespace_are_flat_for_another_server_of_the_same_dialect() {
     for stream in [true, false] {
         let server =
-            Server::start(|_, _| calling(Dialect::Chat, "mcp__files__read", &["{\"p\":\"x\"}".into()])).await;
+            start_upstream(|_, _| calling(Dialect::Chat, "mcp__files__read", &["{\"p\":\"x\"}".into()]))
+                .await;
         let mut config = config(&server, Dialect::Chat);
         config.upstreams[0].dialects = vec![Dialect::Chat, Dialect::Responses];
         let reply = gateway(config).answer(of_codex(stream)).await;
@@ -302,7 +303,7 @@ async fn tools_in_a_namespace_are_flat_for_another_server_of_the_same_dialect() 
             assert_eq!(seen.calls[0].name, "read");
         }
         assert!(String::from_utf8_lossy(&out).contains("\"namespace\":\"mcp__files__\""));
-        let sent = server.sent()[0].json();
+        let sent = server.received()[0].json();
         assert!(!sent.to_string().contains("\"namespace\""), "{sent}");
     }
 }
@@ -312,7 +313,7 @@ async fn tools_in_a_namespace_are_flat_for_the_model_and_restored_for_the_client
     for speaks in [Dialect::Chat, Dialect::Messages] {
         for stream in [true, false] {
             let server =
-                Server::start(move |_, _| calling(speaks, "mcp__files__read", &["{\"p\":\"x\"}".into()]))
+                start_upstream(move |_, _| calling(speaks, "mcp__files__read", &["{\"p\":\"x\"}".into()]))
                     .await;
             let reply = gateway(config(&server, speaks)).answer(of_codex(stream)).await;
             assert_eq!(
@@ -335,7 +336,7 @@ async fn tools_in_a_namespace_are_flat_for_the_model_and_restored_for_the_client
             let read = ["type", "name", "namespace", "arguments"]
                 .map(|name| item[name].as_str().unwrap_or_default());
             assert_eq!(read, ["function_call", "read", "mcp__files__", "{\"p\":\"x\"}"], "{speaks:?}");
-            let sent = &server.sent()[0];
+            let sent = &server.received()[0];
             let names: Vec<String> = told(speaks, sent).into_iter().map(|(name, _)| name).collect();
             assert_eq!(names, ["exec", "mcp__files__read", "mcp__files__write"]);
             assert!(sent.json()["messages"].to_string().contains("\"mcp__files__read\""), "{}", sent.json());

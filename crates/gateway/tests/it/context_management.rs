@@ -83,7 +83,7 @@ async fn reported(reply: longhaul_gateway::GatewayReply, stream: bool) -> Value 
 #[tokio::test]
 async fn old_tool_results_are_cleared_as_the_client_asks() {
     for (speaks_messages, stream) in [(false, false), (false, true), (true, false), (true, true)] {
-        let server = Server::start(move |_, _| match speaks_messages {
+        let server = start_upstream(move |_, _| match speaks_messages {
             true => native_answer(stream),
             false => UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO),
         })
@@ -111,54 +111,54 @@ async fn old_tool_results_are_cleared_as_the_client_asks() {
             "{case}"
         );
         assert!(edit["cleared_input_tokens"].as_u64().unwrap() > 300, "{case}: {told}");
-        assert_eq!(whole_results(server.sent().last().unwrap()), [0, 4, 5], "{case}");
+        assert_eq!(whole_results(server.received().last().unwrap()), [0, 4, 5], "{case}");
 
         // The clearing stays, and the next one waits for its trigger: the upstream's cache keeps its prefix.
         let next = ask(7, Some(clearing())).await;
         assert_eq!(header(&next, "x-longhaul-action"), "remembered", "{case}");
         assert_eq!(reported(next, stream).await["applied_edits"][0]["cleared_tool_uses"], 3, "{case}");
-        assert_eq!(whole_results(server.sent().last().unwrap()), [0, 4, 5, 6], "{case}");
+        assert_eq!(whole_results(server.received().last().unwrap()), [0, 4, 5, 6], "{case}");
 
         // A request without the field is another view of the conversation.
         let without = ask(6, None).await;
         assert_eq!(header(&without, "x-longhaul-action"), "none", "{case}");
         assert_eq!(reported(without, stream).await, Value::Null, "{case}");
-        assert_eq!(whole_results(server.sent().last().unwrap()), [0, 1, 2, 3, 4, 5], "{case}");
+        assert_eq!(whole_results(server.received().last().unwrap()), [0, 1, 2, 3, 4, 5], "{case}");
     }
 }
 
 #[tokio::test]
 async fn the_newest_step_is_never_cleared() {
     let server =
-        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO)).await;
+        start_upstream(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO)).await;
     let gateway = server.gateway(100_000);
     let all = json!([{ "type": "clear_tool_uses_20250919", "trigger": { "type": "input_tokens", "value": 1 },
         "keep": { "type": "tool_uses", "value": 0 } }]);
     gateway.answer(messages_call(&steps(3, Some(all), false))).await;
-    assert_eq!(whole_results(&server.sent()[0]), [2]);
+    assert_eq!(whole_results(&server.received()[0]), [2]);
     // Less than is worth a new prefix stays.
     let worthless = json!([{ "type": "clear_tool_uses_20250919", "trigger": { "type": "input_tokens", "value": 1 },
         "clear_at_least": { "type": "input_tokens", "value": 5_000 } }]);
     gateway.answer(messages_call(&steps(6, Some(worthless), false))).await;
-    assert_eq!(whole_results(&server.sent()[1]), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(whole_results(&server.received()[1]), [0, 1, 2, 3, 4, 5]);
 }
 
 #[tokio::test]
 async fn the_providers_own_server_gets_the_clients_bytes() {
-    let server = Server::start(|_, _| native_answer(false)).await;
-    let mut upstream = UpstreamOptions::new("up", Kind::Anthropic, server.url.as_str());
+    let server = start_upstream(|_, _| native_answer(false)).await;
+    let mut upstream = UpstreamOptions::new("up", Kind::Anthropic, server.url("/v1"));
     upstream.endpoint.declared.window = Some(200_000);
     let gateway = gateway(waiting(vec![upstream]));
     let body = steps(8, Some(clearing()), false);
     let reply = gateway.answer(messages_call(&body)).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "none"));
     assert_eq!(reported(reply, false).await, Value::Null);
-    assert_eq!(server.sent()[0].body, body.to_string());
+    assert_eq!(server.received()[0].body, body.to_string());
 }
 
 #[tokio::test]
 async fn a_client_may_have_its_conversation_compacted_early() {
-    let server = Server::start(|_, body| match is_summary_request(body) {
+    let server = start_upstream(|_, body| match is_summary_request(body) {
         true => pruned(),
         false => UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO),
     })
@@ -199,7 +199,7 @@ async fn a_client_may_have_its_conversation_compacted_early() {
 #[tokio::test]
 async fn wishes_that_cannot_be_read_are_refused_and_those_not_carried_out_are_named() {
     let server =
-        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO)).await;
+        start_upstream(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO)).await;
     let gateway = server.gateway(100_000);
     for (edits, param) in [
         (json!("all"), "context_management"),
@@ -224,7 +224,7 @@ async fn wishes_that_cannot_be_read_are_refused_and_those_not_carried_out_are_na
         body["context_management"] = odd;
         assert_eq!(gateway.answer(messages_call(&body)).await.status, StatusCode::BAD_REQUEST, "{body}");
     }
-    assert!(server.sent().is_empty());
+    assert!(server.received().is_empty());
     let edits = json!([
         { "type": "clear_thinking_20251015", "keep": "all" },
         { "type": "clear_tool_uses_20250919", "clear_tool_inputs": true },

@@ -27,7 +27,7 @@ fn seen(out: &[u8]) -> longhaul_wire::edit::PartialResponse {
 
 #[tokio::test]
 async fn a_client_of_messages_is_answered_by_chat_completions() {
-    let server = Server::start(|_, _| {
+    let server = start_upstream(|_, _| {
         UpstreamAnswer::Events(streamed("a", "hello there", Some((90, 3))), Duration::ZERO)
     })
     .await;
@@ -49,7 +49,7 @@ async fn a_client_of_messages_is_answered_by_chat_completions() {
     let answer = body_json(reply).await;
     assert_eq!((&answer["type"], &answer["content"][0]["text"]), (&json!("message"), &json!("hello there")));
     assert_eq!((&answer["stop_reason"], &answer["usage"]["input_tokens"]), (&json!("end_turn"), &json!(90)));
-    let sent = server.sent()[0].json();
+    let sent = server.received()[0].json();
     let roles: Vec<&str> =
         sent["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["system", "user", "assistant", "tool", "user"]);
@@ -71,7 +71,7 @@ async fn a_client_of_messages_is_answered_by_chat_completions() {
 #[tokio::test]
 async fn search_results_and_readable_compaction_blocks_cross_as_text() {
     let server =
-        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO)).await;
+        start_upstream(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO)).await;
     let gateway = server.gateway(8_000);
     let found = json!({ "type": "search_result", "source": "https://x.test", "title": "Rain",
         "content": [{ "type": "text", "text": "9 mm" }] });
@@ -87,7 +87,7 @@ async fn search_results_and_readable_compaction_blocks_cross_as_text() {
         let reply = gateway.answer(messages_call(&asked)).await;
         assert_eq!((reply.status, header(&reply, "x-longhaul-ignored")), (StatusCode::OK, ""));
         body(reply).await;
-        let sent = server.sent().last().unwrap().messages();
+        let sent = server.received().last().unwrap().messages();
         assert_eq!(sent[1]["content"], "So far: the port is 4711.");
         assert_eq!(sent[2]["content"], "Rain\nhttps://x.test\n9 mm");
     }
@@ -101,7 +101,7 @@ async fn search_results_and_readable_compaction_blocks_cross_as_text() {
 
 #[tokio::test]
 async fn it_is_shortened_too() {
-    let server = Server::start(|_, body| match is_summary_request(body) {
+    let server = start_upstream(|_, body| match is_summary_request(body) {
         true => pruned(),
         false => UpstreamAnswer::Events(streamed("a", "fine", Some((900, 3))), Duration::ZERO),
     })
@@ -116,18 +116,18 @@ async fn it_is_shortened_too() {
     let total = body_json(reply).await["x_longhaul"].clone();
     assert_eq!(
         (&total["action"], &total["calls"]),
-        (&json!("compacted"), &json!(server.sent().len())),
+        (&json!("compacted"), &json!(server.received().len())),
         "{total}"
     );
     assert!(total["billed"]["input_tokens"].as_u64().unwrap() > 900, "the summary was billed too: {total}");
-    let sent = server.sent().last().unwrap().messages();
+    let sent = server.received().last().unwrap().messages();
     assert!(sent.len() < 20 && sent[0]["content"].to_string().contains("[SUMMARY]"), "{sent:?}");
 }
 
 #[tokio::test]
 async fn what_goes_as_somebody_elses_words_is_named() {
     let server =
-        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO)).await;
+        start_upstream(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO)).await;
     let gateway = server.gateway(8_000);
     let call = json!({ "role": "assistant", "content": [{ "type": "tool_use", "id": "t1", "name": "ls", "input": {} }] });
     let result = |id: &str, failed: bool| {
@@ -154,7 +154,7 @@ async fn what_goes_as_somebody_elses_words_is_named() {
 #[tokio::test]
 async fn what_cannot_be_said_there_and_what_fails_there_is_an_error_in_the_callers_words() {
     let server =
-        Server::start(|_, _| UpstreamAnswer::Json(401, json!({ "error": { "message": "bad key" } }))).await;
+        start_upstream(|_, _| UpstreamAnswer::Json(401, json!({ "error": { "message": "bad key" } }))).await;
     let gateway = gateway(waiting(vec![server.upstream(8_000)]));
     let image = json!({ "type": "image", "source": { "type": "file", "file_id": "file_1" } });
     let picture = json!({ "model": "m", "max_tokens": 9, "messages": [user("see"), { "role": "user", "content": [image] }] });
@@ -163,7 +163,7 @@ async fn what_cannot_be_said_there_and_what_fails_there_is_an_error_in_the_calle
     let error = body_json(reply).await;
     assert_eq!((&error["type"], &error["error"]["type"]), (&json!("error"), &json!("invalid_request_error")));
     assert!(error["error"]["message"].as_str().unwrap().contains("messages[1]"), "{error}");
-    assert!(server.sent().is_empty());
+    assert!(server.received().is_empty());
     let plain = json!({ "model": "m", "max_tokens": 9, "messages": [user("hi")] });
     let reply = gateway.answer(messages_call(&plain)).await;
     assert_eq!(reply.status, StatusCode::UNAUTHORIZED);
@@ -173,7 +173,7 @@ async fn what_cannot_be_said_there_and_what_fails_there_is_an_error_in_the_calle
 #[tokio::test]
 async fn a_refusal_keeps_its_status_and_when_to_ask_again() {
     for (status, wait, expected) in [(429, "17", "17"), (503, "2", "2"), (529, "", "")] {
-        let server = Server::start(move |_, _| {
+        let server = start_upstream(move |_, _| {
             let wait = (!wait.is_empty()).then(|| ("retry-after", wait.to_owned()));
             let headers = [("content-type", "application/json".to_owned())].into_iter().chain(wait).collect();
             UpstreamAnswer::Head(
@@ -197,7 +197,7 @@ async fn a_refusal_keeps_its_status_and_when_to_ask_again() {
 #[tokio::test]
 async fn an_upstream_that_speaks_the_callers_dialect_is_sent_the_callers_bytes() {
     for (dialect, path) in [(Dialect::Messages, "/v1/messages"), (Dialect::Responses, "/v1/responses")] {
-        let server = Server::start(|_, body| match is_summary_request(body) {
+        let server = start_upstream(|_, body| match is_summary_request(body) {
             true => pruned(),
             false => UpstreamAnswer::Json(400, json!({ "error": { "message": "whatever" } })),
         })
@@ -212,11 +212,14 @@ async fn an_upstream_that_speaks_the_callers_dialect_is_sent_the_callers_bytes()
         };
         let (body, reply) = ask(vec![user("hi")]);
         reply.await;
-        assert_eq!((server.sent()[0].path.as_str(), &server.sent()[0].body[..]), (path, body.as_bytes()));
+        assert_eq!(
+            (server.received()[0].path.as_str(), &server.received()[0].body[..]),
+            (path, body.as_bytes())
+        );
         let long = (0..30).map(|at| if at % 2 == 0 { user(words(90, at)) } else { assistant(words(90, at)) });
         let (_, reply) = ask(long.chain([user("go on")]).collect());
         assert_eq!(header(&reply.await, "x-longhaul-action"), "compacted");
-        let sent = server.sent().last().unwrap().json();
+        let sent = server.received().last().unwrap().json();
         let items = sent[list].as_array().unwrap();
         assert!(items.len() < 20 && items[0].to_string().contains("[SUMMARY]"), "{items:?}");
         assert!(items.last().unwrap().to_string().contains("go on"));
@@ -226,7 +229,7 @@ async fn an_upstream_that_speaks_the_callers_dialect_is_sent_the_callers_bytes()
 #[tokio::test]
 async fn what_a_server_is_to_remember_is_refused_by_name() {
     let server =
-        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "yes", None), Duration::ZERO)).await;
+        start_upstream(|_, _| UpstreamAnswer::Events(streamed("a", "yes", None), Duration::ZERO)).await;
     let gateway = server.gateway(8_000);
     let call = |more: &str| {
         let body = format!(r#"{{"model":"m","input":"who am I?",{more}}}"#);
@@ -237,7 +240,7 @@ async fn what_a_server_is_to_remember_is_refused_by_name() {
         assert_eq!(reply.status, StatusCode::BAD_REQUEST);
         assert_eq!(body_json(reply).await["error"]["param"], name);
     }
-    assert!(server.sent().is_empty());
+    assert!(server.received().is_empty());
     let reply = gateway.answer(call(r#""previous_response_id":null"#)).await;
     assert_eq!(reply.status, StatusCode::OK);
 }
@@ -245,7 +248,7 @@ async fn what_a_server_is_to_remember_is_refused_by_name() {
 #[tokio::test]
 async fn fields_are_carried_named_or_refused() {
     let server =
-        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO)).await;
+        start_upstream(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO)).await;
     let gateway = server.gateway(8_000);
     let mut asked = json!({
         "model": "m", "max_tokens": 100, "messages": [user("hi")], "temperature": 0.2, "top_p": 0.9,
@@ -257,7 +260,7 @@ async fn fields_are_carried_named_or_refused() {
     });
     let reply = gateway.answer(messages_call(&asked)).await;
     assert_eq!(header(&reply, "x-longhaul-ignored"), "metadata.user_id,tools[1] (web_search)");
-    let sent = server.sent()[0].json();
+    let sent = server.received()[0].json();
     assert_eq!(
         (&sent["temperature"], &sent["top_p"], &sent["stop"]),
         (&json!(0.2), &json!(0.9), &json!(["END"]))
@@ -271,7 +274,7 @@ async fn fields_are_carried_named_or_refused() {
     let reply = gateway.answer(messages_call(&asked)).await;
     assert_eq!(reply.status, StatusCode::BAD_REQUEST);
     assert!(body_json(reply).await["error"]["message"].as_str().unwrap().contains("`container`"));
-    assert_eq!(server.sent().len(), 1);
+    assert_eq!(server.received().len(), 1);
 }
 
 const PNG: &str = "iVBORw0KGgo=";
@@ -279,7 +282,7 @@ const PNG: &str = "iVBORw0KGgo=";
 #[tokio::test]
 async fn pictures_cross() {
     let server =
-        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "a dog", None), Duration::ZERO)).await;
+        start_upstream(|_, _| UpstreamAnswer::Events(streamed("a", "a dog", None), Duration::ZERO)).await;
     let gateway = server.gateway(8_000);
     let bytes =
         json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": PNG } });
@@ -291,7 +294,7 @@ async fn pictures_cross() {
     ] });
     let reply = gateway.answer(messages_call(&asked)).await;
     assert_eq!(reply.status, StatusCode::OK);
-    let sent = server.sent()[0].messages();
+    let sent = server.received()[0].messages();
     let urls = |message: &Value| -> Vec<String> {
         let blocks = message["content"].as_array().unwrap().iter();
         blocks.filter_map(|block| Some(block["image_url"]["url"].as_str()?.to_owned())).collect()
@@ -309,7 +312,7 @@ async fn pictures_cross() {
         ClientRequest { dialect: Dialect::Responses, ..chat(body) }
     };
     assert_eq!(gateway.answer(call(&input)).await.status, StatusCode::OK);
-    assert_eq!(urls(&server.sent()[1].messages()[0]), [png, "https://x/dog.png".to_owned()]);
+    assert_eq!(urls(&server.received()[1].messages()[0]), [png, "https://x/dog.png".to_owned()]);
 
     // Nobody has said that this server takes files.
     let file = json!([{ "role": "user", "content": [
@@ -318,7 +321,7 @@ async fn pictures_cross() {
     assert_eq!(reply.status, StatusCode::BAD_REQUEST);
     let error = body_json(reply).await;
     assert_eq!(error["error"]["param"], "input[0]");
-    assert_eq!(server.sent().len(), 2);
+    assert_eq!(server.received().len(), 2);
 }
 
 /// A stream of Anthropic's that says nothing.
@@ -339,11 +342,11 @@ fn nothing_said() -> UpstreamAnswer {
 
 #[tokio::test]
 async fn pictures_files_and_fields_reach_anthropic() {
-    let server = Server::start(|_, _| nothing_said()).await;
+    let server = start_upstream(|_, _| nothing_said()).await;
     let mut upstream = longhaul_gateway::UpstreamOptions::new(
         "a",
         longhaul_providers::connect::Kind::Anthropic,
-        &server.url,
+        server.url("/v1"),
     );
     let declared = &mut upstream.endpoint.declared;
     (declared.window, declared.tools, declared.images) = (Some(8_000), Some(true), Some(true));
@@ -362,7 +365,7 @@ async fn pictures_files_and_fields_reach_anthropic() {
         (header(&reply, "x-longhaul-ignored"), header(&reply, "x-longhaul-changed")),
         ("seed", "temperature=1")
     );
-    let sent = server.sent().last().unwrap().json();
+    let sent = server.received().last().unwrap().json();
     assert_eq!((&sent["temperature"], &sent["stop_sequences"]), (&json!(1.0), &json!(["END"])));
     let sources: Vec<_> = sent["messages"][0]["content"].as_array().unwrap()[1..]
         .iter()
@@ -384,7 +387,7 @@ async fn pictures_files_and_fields_reach_anthropic() {
 
 #[tokio::test]
 async fn a_conversation_is_compacted_when_its_client_asks() {
-    let server = Server::start(|_, body| match is_summary_request(body) {
+    let server = start_upstream(|_, body| match is_summary_request(body) {
         true => pruned(),
         false => UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO),
     })

@@ -25,8 +25,8 @@ fn text(seed: u64) -> String {
 }
 
 /// A model whose text follows from the newest typed message, and which goes on with what was begun.
-async fn model(dialect: Dialect) -> Server {
-    Server::start(move |number, body| {
+async fn model(dialect: Dialect) -> ScriptedUpstream {
+    start_upstream(move |number, body| {
         let seed = body["user"].as_str().unwrap().parse().unwrap();
         let (_, asks) = begun(dialect, body);
         assert!(!asks, "it goes on by itself");
@@ -38,14 +38,14 @@ async fn model(dialect: Dialect) -> Server {
 }
 
 /// A gateway whose window is another for every answer, so that each is stopped elsewhere.
-fn gateway(server: &Server, dialect: Dialect, seed: u64) -> Gateway {
+fn gateway(server: &ScriptedUpstream, dialect: Dialect, seed: u64) -> Gateway {
     let window = 1_300 + seed * 53 % 400;
     let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
     let upstream = upstream(server, dialect, window, true);
     crate::upstream::gateway(GatewayOptions { policy, ..waiting(vec![upstream]) })
 }
 
-async fn answered(server: &Server, dialect: Dialect, seed: u64) -> u64 {
+async fn answered(server: &ScriptedUpstream, dialect: Dialect, seed: u64) -> u64 {
     let mut asked = call(dialect, &conversation(6), true);
     let mut body: Value = serde_json::from_slice(&asked.body).unwrap();
     body["user"] = seed.to_string().into();

@@ -72,14 +72,14 @@ fn request(dialect: Dialect, items: &[Value], stream: bool) -> ClientRequest {
     asked(dialect, items, stream, |_| {})
 }
 
-fn before(server: &Server, dialect: Dialect) -> Gateway {
+fn before(server: &ScriptedUpstream, dialect: Dialect) -> Gateway {
     gateway(GatewayOptions::new(vec![upstream(server, dialect, WINDOW, false)]))
 }
 
 /// An upstream that other dialects are translated for.
-fn elsewhere(server: &Server, speaks: Dialect) -> UpstreamOptions {
+fn elsewhere(server: &ScriptedUpstream, speaks: Dialect) -> UpstreamOptions {
     let kind = if speaks == Dialect::Messages { Kind::Anthropic } else { Kind::OpenAiCompatible };
-    let mut upstream = UpstreamOptions::new("up", kind, server.url.as_str());
+    let mut upstream = UpstreamOptions::new("up", kind, server.url("/v1"));
     upstream.endpoint.declared.window = Some(WINDOW);
     upstream.dialects = vec![speaks];
     upstream.finds_dialects = false;
@@ -244,7 +244,7 @@ async fn a_call_that_makes_none_is_answered_here_with_the_reason() {
 #[tokio::test]
 async fn an_upstream_that_answers_whole_is_understood() {
     for dialect in DIALECTS {
-        let server = Server::start(move |number, _| match number {
+        let server = start_upstream(move |number, _| match number {
             0 => whole(
                 dialect,
                 step(dialect, "a", "", &[("c1", "tool_search", search("record 90"))], (5_000, 20)),
@@ -333,7 +333,7 @@ async fn tools_that_have_room_pass_as_they_are() {
             let reply = gateway.answer(asked).await;
             assert_eq!(header(&reply, "x-longhaul-deferred-tools"), "");
             body(reply).await;
-            assert_eq!(server.sent().pop().unwrap().body, bytes, "{dialect:?}");
+            assert_eq!(server.received().pop().unwrap().body, bytes, "{dialect:?}");
         }
     }
 }
@@ -413,7 +413,7 @@ async fn a_client_that_goes_on_from_an_answer_by_name_has_its_own_calls_in_it() 
 #[tokio::test]
 async fn a_call_whose_arguments_come_slowly_is_waited_for() {
     let dialect = Dialect::Chat;
-    let server = Server::start(move |_, _| {
+    let server = start_upstream(move |_, _| {
         let arguments = through(NAME, json!({ "field_90_1": "x".repeat(200) }));
         UpstreamAnswer::Events(
             step(dialect, "a", "", &[("c1", "tool_call", arguments)], (5_000, 20)),

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::shortening::{is_summary_request, pruned};
 use crate::upstream::*;
 
-async fn server() -> Server {
-    Server::start(|_, body| match is_summary_request(body) {
+async fn server() -> ScriptedUpstream {
+    start_upstream(|_, body| match is_summary_request(body) {
         true => pruned(),
         false => UpstreamAnswer::Json(200, said("fine", body.to_string().len() as u64 / 4, 9)),
     })
@@ -50,8 +50,7 @@ async fn goes_back(strategy: &str, messages: &[Value]) {
         let is_back = round >= ends.len();
         remembered += u32::from(is_back && header(&reply, "x-longhaul-action") == "remembered");
         body_json(reply).await;
-        let sent = server.sent();
-        let main = sent.iter().rev().find(|sent| !is_summary_request(&sent.json())).unwrap().messages();
+        let main = server.main_requests().pop().unwrap().messages();
         let said = main.last().unwrap()["content"].as_str().unwrap_or_default();
         let newest = messages[end - 1]["content"].as_str().unwrap();
         assert!(said.ends_with(newest), "{strategy}, {end} messages, back: {is_back}: {said}");

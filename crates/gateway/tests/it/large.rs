@@ -48,7 +48,7 @@ impl TextCounter for Patient {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn another_request_is_answered_while_a_large_one_is_counted() {
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let patient = Arc::new(Patient::default());
     let counter = Arc::clone(&patient);
     let parts = GatewayDependencies {

@@ -35,7 +35,7 @@ async fn ask(gateway: &Gateway, messages: &[Value], stream: bool) -> GatewayRepl
 #[tokio::test]
 async fn it_is_counted_after_it_was_sent() {
     for stream in [false, true] {
-        let server = Server::start(move |_, _| match stream {
+        let server = start_upstream(move |_, _| match stream {
             true => UpstreamAnswer::Events(streamed("a", "fine", Some((4_444, 5))), Duration::ZERO),
             false => UpstreamAnswer::Json(200, said("fine", 4_444, 5)),
         })
@@ -47,7 +47,7 @@ async fn it_is_counted_after_it_was_sent() {
         assert_eq!((first.status, was_unread(&first)), (StatusCode::OK, true), "{:?}", first.headers);
         let text = String::from_utf8(body(first).await.to_vec()).unwrap();
         assert!(text.contains("fine"), "{text}");
-        assert_eq!(server.sent()[0].body, body_sent, "the client's bytes");
+        assert_eq!(server.received()[0].body, body_sent, "the client's bytes");
         gateway.settle().await;
 
         // The server's count of the first request is known when its answer comes back.
@@ -60,7 +60,7 @@ async fn it_is_counted_after_it_was_sent() {
 
 #[tokio::test]
 async fn a_refusal_for_length_is_answered_as_for_every_other_request() {
-    let server = Server::start(|number, body| match (is_summary_request(body), number) {
+    let server = start_upstream(|number, body| match (is_summary_request(body), number) {
         (true, _) => pruned(),
         (false, 0) => UpstreamAnswer::Json(
             400,
@@ -80,7 +80,7 @@ async fn a_refusal_for_length_is_answered_as_for_every_other_request() {
 async fn an_answer_that_was_written_from_too_little_is_judged_by_the_count() {
     // The server has read 300 of about 4,000 tokens, or reports nothing, or says nothing.
     for answer in [said("fine", 300, 5), said("fine", 0, 0), said("", 4_444, 0)] {
-        let server = Server::start(move |_, _| UpstreamAnswer::Json(200, answer.clone())).await;
+        let server = start_upstream(move |_, _| UpstreamAnswer::Json(200, answer.clone())).await;
         let reply = ask(&server.gateway(200_000), &long_conversation(0), false).await;
         let before: u64 = header(&reply, "x-longhaul-tokens-before").parse().unwrap();
         assert!(before > 3_000 && !was_unread(&reply), "{:?}", reply.headers);
@@ -89,7 +89,7 @@ async fn an_answer_that_was_written_from_too_little_is_judged_by_the_count() {
 
 #[tokio::test]
 async fn other_requests_are_read_first() {
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("fine", 4_444, 5))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("fine", 4_444, 5))).await;
     let short = vec![user("hello")];
     let picture = |at: usize| {
         let part = json!({ "type": "image_url", "image_url": { "url": "https://example.com/a.png" } });
@@ -137,14 +137,14 @@ async fn its_answer_may_be_longer_than_the_window() {
                 assert_eq!(answer["choices"][0]["message"]["content"], text.as_str());
             }
         }
-        assert!(server.sent().len() > 2, "it had to go on");
+        assert!(server.received().len() > 2, "it had to go on");
     }
 }
 
 #[tokio::test]
 async fn a_client_that_goes_away_leaves_nothing_behind() {
     let server =
-        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::from_millis(50)))
+        start_upstream(|_, _| UpstreamAnswer::Events(streamed("a", "fine", None), Duration::from_millis(50)))
             .await;
     let gateway = server.gateway(200_000);
     for seed in 0..20 {

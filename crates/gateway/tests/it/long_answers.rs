@@ -60,7 +60,7 @@ fn without_usage(mut events: Vec<String>, reports: bool) -> Vec<String> {
     events
 }
 
-async fn model(dialect: Dialect, text: String, count: Count, reports: bool) -> Server {
+async fn model(dialect: Dialect, text: String, count: Count, reports: bool) -> ScriptedUpstream {
     model_with(WINDOW, dialect, text, count, reports).await
 }
 
@@ -71,8 +71,8 @@ pub(crate) async fn model_with(
     text: String,
     count: Count,
     reports: bool,
-) -> Server {
-    Server::start(move |number, body| {
+) -> ScriptedUpstream {
+    start_upstream(move |number, body| {
         let items = body[list(dialect)].as_array().unwrap();
         let input: usize = items.iter().map(|item| count(&text_of(item)) + 4).sum();
         if input + 16 > window {
@@ -131,13 +131,13 @@ async fn arrives(dialect: Dialect, name: &str, count: Count, reports: bool, stre
                 text.len(),
                 seen.finish,
                 seen.error,
-                server.sent().len()
+                server.received().len()
             );
             assert_eq!(seen.finish, Some(ModelStopReason::Stop), "{case}");
         }
         false => assert!(said.contains(&json!(text).to_string()), "{case}: {said}"),
     }
-    assert!(server.sent().len() > 2, "{case}: it had to go on");
+    assert!(server.received().len() > 2, "{case}: it had to go on");
 }
 
 #[tokio::test]
@@ -193,7 +193,7 @@ async fn a_server_that_refuses_more_than_its_share_is_asked_for_less_and_less() 
     // Its window is less than half of what is stated, its error has no figures, and it counts a tenth more than we do.
     for (strategy, adaptive) in [("truncation", false), ("adaptive", true)] {
         for dialect in [Dialect::Chat, Dialect::Messages, Dialect::Responses] {
-            let server = Server::start(move |number, body| {
+            let server = start_upstream(move |number, body| {
                 let items = body[list(dialect)].as_array().unwrap();
                 let input: usize = items.iter().map(|item| text_of(item).len() * 11 / 40 + 4).sum();
                 match input > 1_600 {
@@ -205,9 +205,9 @@ async fn a_server_that_refuses_more_than_its_share_is_asked_for_less_and_less() 
             let gateway = gateway_of(speaking(&server, dialect, 8_000, false), adaptive);
             let out = body(gateway.answer(call(dialect, &conversation(36), true)).await).await;
             let (seen, _) = read(dialect, &out);
-            let case = format!("{dialect:?}, {strategy}, {} requests", server.sent().len());
+            let case = format!("{dialect:?}, {strategy}, {} requests", server.received().len());
             assert_eq!(seen.text, "fine", "{case}: {}", String::from_utf8_lossy(&out));
-            assert!((2..=6).contains(&server.sent().len()), "{case}");
+            assert!((2..=6).contains(&server.received().len()), "{case}");
         }
     }
 }

@@ -52,9 +52,9 @@ fn flood(speaks: Dialect, calls: usize) -> Vec<String> {
     events
 }
 
-fn config(server: &Server, speaks: Dialect) -> GatewayOptions {
+fn config(server: &ScriptedUpstream, speaks: Dialect) -> GatewayOptions {
     let kind = if speaks == Dialect::Messages { Kind::Anthropic } else { Kind::OpenAiCompatible };
-    let mut upstream = UpstreamOptions::new("up", kind, server.url.as_str());
+    let mut upstream = UpstreamOptions::new("up", kind, server.url("/v1"));
     upstream.endpoint.declared = server.upstream(100_000).endpoint.declared;
     waiting(vec![upstream])
 }
@@ -68,7 +68,7 @@ async fn a_flood_of_calls_is_given_up_at_the_limit() {
         (Dialect::Responses, Dialect::Chat),
     ] {
         let server =
-            Server::start(move |_, _| UpstreamAnswer::Events(flood(speaks, CALLS), Duration::ZERO)).await;
+            start_upstream(move |_, _| UpstreamAnswer::Events(flood(speaks, CALLS), Duration::ZERO)).await;
         for stream in [true, false] {
             let begun = Instant::now();
             let reply = gateway(config(&server, speaks)).answer(call(asks, &[user("go")], stream)).await;
@@ -92,7 +92,7 @@ async fn a_flood_of_calls_is_given_up_at_the_limit() {
 #[tokio::test]
 async fn as_many_calls_as_allowed_pass() {
     let server =
-        Server::start(|_, _| UpstreamAnswer::Events(flood(Dialect::Chat, MAX_TOOL_CALLS), Duration::ZERO))
+        start_upstream(|_, _| UpstreamAnswer::Events(flood(Dialect::Chat, MAX_TOOL_CALLS), Duration::ZERO))
             .await;
     let reply =
         gateway(config(&server, Dialect::Chat)).answer(call(Dialect::Chat, &[user("go")], true)).await;
@@ -140,7 +140,7 @@ async fn arguments_of_one_call_are_given_up_beyond_8_mib() {
     ] {
         for (bytes, is_allowed) in [(MAX_ARGUMENT_BYTES, true), (MAX_ARGUMENT_BYTES + 1, false)] {
             let server =
-                Server::start(move |_, _| UpstreamAnswer::Events(long_call(speaks, bytes), Duration::ZERO))
+                start_upstream(move |_, _| UpstreamAnswer::Events(long_call(speaks, bytes), Duration::ZERO))
                     .await;
             for stream in [true, false] {
                 let case = format!("{asks:?} of {speaks:?}, streamed: {stream}, {bytes} bytes");

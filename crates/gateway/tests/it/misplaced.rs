@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
-use axum::http::{Response, StatusCode, Uri};
+use axum::http::{Response, StatusCode};
 use longhaul_gateway::{ClientRequest, UpstreamOptions};
 use longhaul_providers::connect::Kind;
 use longhaul_wire::edit::Dialect;
@@ -14,37 +13,13 @@ use crate::upstream::*;
 
 const PAGE: &str = "<!doctype html><title>Box</title><p>Welcome";
 
-/// A server whose API is below `/v1` only, and the paths that it was asked.
-struct Lost {
-    base: String,
-    paths: std::sync::Arc<std::sync::Mutex<Vec<String>>>,
-    task: tokio::task::JoinHandle<()>,
-}
-
-impl Drop for Lost {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-impl Lost {
-    async fn start(elsewhere: fn() -> Response<Body>) -> Self {
-        let paths = std::sync::Arc::<std::sync::Mutex<Vec<String>>>::default();
-        let log = std::sync::Arc::clone(&paths);
-        let app = Router::new().fallback(axum::routing::get(async || StatusCode::NOT_FOUND).post(
-            async move |uri: Uri| {
-                log.lock().unwrap().push(uri.path().to_owned());
-                match uri.path().starts_with("/v1/") {
-                    true => json_response(200, &said("here", 9, 1)),
-                    false => elsewhere(),
-                }
-            },
-        ));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base = format!("http://{}", listener.local_addr().unwrap());
-        let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { base, paths, task }
-    }
+/// Starts a server whose API is below `/v1` only.
+async fn start_below_v1(elsewhere: fn() -> Response<Body>) -> ScriptedUpstream {
+    let script = move |request: &ReceivedRequest| match request.path.starts_with("/v1/") {
+        true => UpstreamAnswer::Json(200, said("here", 9, 1)),
+        false => elsewhere().into(),
+    };
+    ScriptedUpstream::start_without_pages(script).await
 }
 
 fn json_response(status: u16, value: &Value) -> Response<Body> {
@@ -66,22 +41,22 @@ async fn an_api_below_v1_is_found_and_kept_to() {
         || json_response(200, &json!({ "error": "Unexpected endpoint or method. (POST /chat/completions)" })),
     ];
     for elsewhere in elsewhere {
-        let server = Lost::start(elsewhere).await;
+        let server = start_below_v1(elsewhere).await;
         let gateway =
-            gateway(waiting(vec![UpstreamOptions::new("up", Kind::OpenAiCompatible, server.base.as_str())]));
+            gateway(waiting(vec![UpstreamOptions::new("up", Kind::OpenAiCompatible, server.url(""))]));
         for _ in 0..2 {
             let reply = gateway.answer(chat(request(&[user("hi")], false))).await;
             assert_eq!(reply.status, StatusCode::OK);
             assert_eq!(body_json(reply).await["choices"][0]["message"]["content"], "here");
         }
-        let paths = server.paths.lock().unwrap().clone();
+        let paths: Vec<String> = server.received().into_iter().map(|request| request.path).collect();
         assert_eq!(paths, ["/chat/completions", "/v1/chat/completions", "/v1/chat/completions"]);
     }
 }
 
 #[tokio::test]
 async fn a_web_page_in_place_of_an_answer_names_the_address() {
-    let server = Server::start(|_, _| UpstreamAnswer::Text(200, "text/html", PAGE.to_owned())).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Text(200, "text/html", PAGE.to_owned())).await;
     let page = async |call: ClientRequest| {
         let reply = server.gateway(8_000).answer(call).await;
         (reply.status, String::from_utf8(body(reply).await.to_vec()).unwrap())
@@ -90,10 +65,7 @@ async fn a_web_page_in_place_of_an_answer_names_the_address() {
         for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Messages] {
             let (status, said) = page(asked(dialect, stream)).await;
             assert!(status.is_client_error() || status == StatusCode::BAD_GATEWAY, "{dialect:?}: {status}");
-            assert!(
-                said.contains("web page") && said.contains(server.url.trim_end_matches("/v1")),
-                "{dialect:?}: {said}"
-            );
+            assert!(said.contains("web page") && said.contains(&server.url("")), "{dialect:?}: {said}");
         }
     }
 }
@@ -111,7 +83,7 @@ fn asked(dialect: Dialect, stream: bool) -> ClientRequest {
 async fn a_stream_of_only_its_closing_event_is_an_error_in_every_dialect() {
     for done in ["data: [DONE]\n\n", "data: [DONE]"] {
         let server =
-            Server::start(move |_, _| UpstreamAnswer::Events(vec![done.to_owned()], Duration::ZERO)).await;
+            start_upstream(move |_, _| UpstreamAnswer::Events(vec![done.to_owned()], Duration::ZERO)).await;
         for stream in [true, false] {
             for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Messages] {
                 let reply = server.gateway(8_000).answer(asked(dialect, stream)).await;
@@ -136,7 +108,7 @@ async fn an_error_of_the_choice_is_told_in_every_dialect() {
         json!({ "index": 0, "delta": { "error": error }, "finish_reason": "stop" }),
     ] {
         let events = vec![begun.clone(), chunk(&end), "data: [DONE]\n\n".to_owned()];
-        let server = Server::start(move |_, _| UpstreamAnswer::Events(events.clone(), Duration::ZERO)).await;
+        let server = start_upstream(move |_, _| UpstreamAnswer::Events(events.clone(), Duration::ZERO)).await;
         for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Messages] {
             let reply = server.gateway(8_000).answer(asked(dialect, false)).await;
             let status = reply.status;
@@ -161,7 +133,7 @@ async fn an_error_of_the_choice_is_no_whole_answer() {
         "error": { "code": 429, "message": "Slow down XYZ" },
     });
     let answer = json!({ "id": "c1", "object": "chat.completion", "choices": [choice] });
-    let server = Server::start(move |_, _| UpstreamAnswer::Json(200, answer.clone())).await;
+    let server = start_upstream(move |_, _| UpstreamAnswer::Json(200, answer.clone())).await;
     for dialect in [Dialect::Chat, Dialect::Responses, Dialect::Messages] {
         let reply = server.gateway(8_000).answer(asked(dialect, false)).await;
         let status = reply.status;

@@ -5,7 +5,9 @@ use longhaul_wire::edit::{Dialect, GO_ON, PartialResponse, SseEvent, SseReader, 
 use longhaul_wire::{chat, messages, responses};
 use serde_json::{Value, json};
 
-use crate::upstream::{Server, assistant, chat as chat_call, streamed, user, words};
+use crate::upstream::{
+    GatewayUpstream as _, ScriptedUpstream, assistant, chat as chat_call, streamed, user, words,
+};
 
 /// The list of items of a dialect.
 pub(crate) fn list(dialect: Dialect) -> &'static str {
@@ -142,7 +144,12 @@ fn of_responses(id: &str, pieces: &[&str], (input, output): (u64, u64)) -> Vec<S
 }
 
 /// An upstream of that server which speaks one dialect.
-pub(crate) fn upstream(server: &Server, dialect: Dialect, window: u64, prefill: bool) -> UpstreamOptions {
+pub(crate) fn upstream(
+    server: &ScriptedUpstream,
+    dialect: Dialect,
+    window: u64,
+    prefill: bool,
+) -> UpstreamOptions {
     let mut upstream = server.upstream(window);
     upstream.endpoint.declared.prefill = Some(prefill);
     upstream.dialects = vec![dialect];

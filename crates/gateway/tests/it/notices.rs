@@ -16,8 +16,8 @@ use crate::upstream::*;
 
 const DIALECTS: [Dialect; 3] = [Dialect::Chat, Dialect::Messages, Dialect::Responses];
 
-async fn model(dialect: Dialect, text: String) -> Server {
-    Server::start(move |number, body| {
+async fn model(dialect: Dialect, text: String) -> ScriptedUpstream {
+    start_upstream(move |number, body| {
         assert!(!body[list(dialect)].to_string().contains("ompact"), "the model is told of no notice");
         let (said, _) = begun(dialect, body);
         let rest = text.strip_prefix(&said).unwrap_or(&text);
@@ -26,7 +26,7 @@ async fn model(dialect: Dialect, text: String) -> Server {
     .await
 }
 
-fn gateway_at(server: &Server, dialect: Dialect, window: u64, in_text: bool) -> Gateway {
+fn gateway_at(server: &ScriptedUpstream, dialect: Dialect, window: u64, in_text: bool) -> Gateway {
     let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
     let upstream = upstream(server, dialect, window, true);
     gateway(GatewayOptions { policy, notices_in_text: in_text, ..waiting(vec![upstream]) })
@@ -51,10 +51,10 @@ async fn they_are_in_the_text_where_that_is_wanted_and_go_when_they_come_back() 
         // It comes back in the history of the next request.
         let mut more = conversation(6);
         more.extend([assistant(seen.text.as_str()), user("thanks")]);
-        let before = server.sent().len();
+        let before = server.received().len();
         let gateway = gateway_at(&server, dialect, 100_000, true);
         body(gateway.answer(call(dialect, &more, true)).await).await;
-        let sent = server.sent()[before].json();
+        let sent = server.received()[before].json();
         let items = sent[list(dialect)].as_array().unwrap();
         let answer =
             items.iter().find(|item| item["role"] == "assistant" && text_of(item).len() > 3_000).unwrap();
@@ -71,7 +71,7 @@ async fn an_answer_with_notices_has_the_name_of_the_one_without() {
     body(plain).await;
     let noticed = format!("one\n\n{COMPACTING}\n{CONTINUING}\n\n two");
     body(gateway.answer(call(Dialect::Chat, &answer(noticed), true)).await).await;
-    let sent = server.sent();
+    let sent = server.received();
     assert_eq!(sent[0].json()["messages"], sent[1].json()["messages"], "what is sent is the same");
 }
 
@@ -140,7 +140,7 @@ async fn the_end_of_the_window_is_told_with_its_numbers() {
     for dialect in DIALECTS {
         let text = words(20_000, 3);
         let script = text.clone();
-        let server = Server::start(move |number, body| {
+        let server = start_upstream(move |number, body| {
             let rest = rest(dialect, body, &script);
             let all = events(dialect, &format!("id{number}"), rest, (300, 1_250));
             UpstreamAnswer::Events(all.iter().map(|event| cut_off(event)).collect(), Duration::ZERO)
@@ -161,10 +161,10 @@ async fn the_end_of_the_window_is_told_with_its_numbers() {
 
 #[tokio::test]
 async fn what_only_looks_like_a_notice_stays() {
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let quoted = format!("the log says\n{COMPACTING}\n");
     assert!(may_have_notices(&quoted));
     let asked = json!({ "model": "m", "messages": [user(quoted)] }).to_string();
     server.gateway(8_000).answer(chat(asked.clone())).await;
-    assert_eq!(server.sent()[0].body, asked.as_bytes(), "a person's words are theirs");
+    assert_eq!(server.received()[0].body, asked.as_bytes(), "a person's words are theirs");
 }

@@ -17,8 +17,8 @@ const BROKEN: &str = "iVBORw0KGgpicm9rZW4gb25l";
 const GOOD: &str = "iVBORw0KGgpzb3VuZCBvbmUh";
 
 /// An upstream of Chat Completions that names the place of a picture which it refuses.
-async fn particular() -> Server {
-    Server::start(|_, body| {
+async fn particular() -> ScriptedUpstream {
+    start_upstream(|_, body| {
         let messages = body["messages"].as_array().unwrap();
         let refused = messages.iter().enumerate().find_map(|(number, message)| {
             let parts = message["content"].as_array()?;
@@ -93,7 +93,7 @@ async fn a_refused_picture_does_not_end_a_conversation() {
             assert_eq!(reply.status, StatusCode::OK, "{case}");
             assert_eq!(header(&reply, "x-longhaul-omitted"), "1", "{case}");
             assert_eq!(said_in(dialect, stream, &body(reply).await), "it is a dog", "{case}");
-            let sent = server.sent();
+            let sent = server.received();
             assert_eq!(sent.len(), 2, "{case}: refused once, then answered");
             let again = String::from_utf8_lossy(&sent[1].body).into_owned();
             assert!(
@@ -107,7 +107,7 @@ async fn a_refused_picture_does_not_end_a_conversation() {
             let reply = gateway.answer(call(dialect, &items, stream)).await;
             assert_eq!((reply.status, header(&reply, "x-longhaul-omitted")), (StatusCode::OK, "1"), "{case}");
             body(reply).await;
-            let sent = server.sent();
+            let sent = server.received();
             assert_eq!(sent.len(), 3, "{case}: it is not refused a second time");
             let next = String::from_utf8_lossy(&sent[2].body).into_owned();
             assert!(!next.contains(BROKEN) && next.contains(GOOD), "{case}: {next}");
@@ -128,8 +128,8 @@ async fn whoever_sends_nothing_refused_is_told_of_nothing() {
 }
 
 /// A server that refuses requests which contain `poison`, with this error.
-async fn refusing(dialect: Dialect, poison: &'static str, error: &'static str) -> Server {
-    Server::start(move |number, body| match body.to_string().contains(poison) {
+async fn refusing(dialect: Dialect, poison: &'static str, error: &'static str) -> ScriptedUpstream {
+    start_upstream(move |number, body| match body.to_string().contains(poison) {
         true => UpstreamAnswer::Json(
             400,
             json!({ "error": { "message": error, "type": "invalid_request_error" } }),
@@ -221,7 +221,7 @@ async fn reasoning_results_and_tools_that_are_refused_do_not_end_a_conversation(
                 assert_eq!(omitted, "1", "{case}");
                 items.extend([assistant("it goes on"), user("more")]);
             }
-            assert_eq!(server.sent().len(), 3, "{dialect:?}, {poison}: refused once");
+            assert_eq!(server.received().len(), 3, "{dialect:?}, {poison}: refused once");
         }
     }
 }
@@ -233,7 +233,7 @@ async fn what_a_person_has_written_is_not_left_out() {
         let gateway = gateway(waiting(vec![speaking(&server, dialect, 20_000, false)]));
         let reply = gateway.answer(crate::model::call(dialect, &[user("forbidden")], true)).await;
         assert_eq!(reply.status, StatusCode::BAD_REQUEST, "{dialect:?}");
-        assert_eq!(server.sent().len(), 1, "{dialect:?}");
+        assert_eq!(server.received().len(), 1, "{dialect:?}");
     }
 }
 
@@ -259,7 +259,7 @@ async fn two_bad_results_that_the_error_does_not_name_are_left_out_together() {
         assert_eq!(header(&reply, "x-longhaul-omitted"), "2", "{dialect:?}");
         let out = body(reply).await;
         assert_eq!(read(dialect, &out).0.text, "it goes on", "{dialect:?}");
-        assert_eq!(server.sent().len(), 3, "{dialect:?}: the newest result alone, then both");
+        assert_eq!(server.received().len(), 3, "{dialect:?}: the newest result alone, then both");
     }
 }
 
@@ -269,9 +269,9 @@ async fn a_refusal_that_persists_is_passed_on_and_leaves_nothing_out_later() {
     let gateway = gateway(waiting(vec![speaking(&server, Dialect::Chat, 20_000, false)]));
     let ask = || gateway.answer(crate::model::call(Dialect::Chat, &worked(Dialect::Chat).0, true));
     assert_eq!(ask().await.status, StatusCode::BAD_REQUEST);
-    let tries = server.sent().len();
+    let tries = server.received().len();
     assert!((2..=4).contains(&tries), "{tries}");
     assert_eq!(ask().await.status, StatusCode::BAD_REQUEST);
-    let again = String::from_utf8(server.sent()[tries].body.to_vec()).unwrap();
+    let again = String::from_utf8(server.received()[tries].body.to_vec()).unwrap();
     assert!(again.contains("forbidden words"), "a guess that did not help is not remembered: {again}");
 }

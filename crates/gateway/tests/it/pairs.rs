@@ -37,18 +37,18 @@ fn crossing() -> impl Iterator<Item = (Dialect, Dialect, bool)> {
 }
 
 /// Before a server that speaks one dialect and says nothing of its window.
-fn gateway_at(server: &Server, speaks: Dialect) -> Gateway {
+fn gateway_at(server: &ScriptedUpstream, speaks: Dialect) -> Gateway {
     let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
     gateway(GatewayOptions { policy, ..waiting(vec![upstream_at(server, speaks)]) })
 }
 
-fn upstream_at(server: &Server, speaks: Dialect) -> UpstreamOptions {
+fn upstream_at(server: &ScriptedUpstream, speaks: Dialect) -> UpstreamOptions {
     let kind = match speaks {
         Dialect::Chat => Kind::OpenAiCompatible,
         Dialect::Messages => Kind::Anthropic,
         Dialect::Responses => Kind::OpenAi,
     };
-    let mut upstream = UpstreamOptions::new("up", kind, server.url.as_str());
+    let mut upstream = UpstreamOptions::new("up", kind, server.url("/v1"));
     upstream.dialects = vec![speaks];
     upstream.finds_dialects = false;
     upstream
@@ -191,7 +191,7 @@ async fn said_in(asks: Dialect, stream: bool, reply: GatewayReply) -> (String, V
 #[tokio::test]
 async fn a_refusal_for_length_after_the_beginning_of_a_stream_is_shortened_for() {
     for (asks, speaks, stream) in cases() {
-        let server = Server::start(move |_, body| match size(body) {
+        let server = start_upstream(move |_, body| match size(body) {
             input if input > REAL_WINDOW && body["stream"] == true => {
                 let refused = [begins(speaks, input), too_long(speaks, input)];
                 UpstreamAnswer::Events(refused.iter().map(event).collect(), APART)
@@ -209,14 +209,14 @@ async fn a_refusal_for_length_after_the_beginning_of_a_stream_is_shortened_for()
         assert_eq!(reply.status, StatusCode::OK, "{case}");
         assert_eq!(header(&reply, "x-longhaul-window"), "6000 (learned)", "{case}");
         let (text, ..) = said_in(asks, stream, reply).await;
-        assert_eq!((text.as_str(), server.sent().len()), ("fine and well", 2), "{case}");
+        assert_eq!((text.as_str(), server.received().len()), ("fine and well", 2), "{case}");
     }
 }
 
 #[tokio::test]
 async fn an_empty_answer_to_more_than_the_window_holds_is_shortened_for() {
     for (asks, speaks, stream) in cases() {
-        let server = Server::start(move |_, body| match size(body) {
+        let server = start_upstream(move |_, body| match size(body) {
             input if input > REAL_WINDOW => {
                 answers(body, empty(speaks, input), whole(speaks, "", Some((input, 20)), true))
             }
@@ -231,7 +231,7 @@ async fn an_empty_answer_to_more_than_the_window_holds_is_shortened_for() {
         let case = format!("{asks:?} before {speaks:?}, stream: {stream}");
         assert_eq!(reply.status, StatusCode::OK, "{case}");
         let (text, _, total) = said_in(asks, stream, reply).await;
-        assert_eq!((text.as_str(), server.sent().len()), ("fine and well", 2), "{case}");
+        assert_eq!((text.as_str(), server.received().len()), ("fine and well", 2), "{case}");
         assert_eq!(total["calls"], 2, "{case}: {total}");
         assert!(total["billed"]["input_tokens"].as_u64() > Some(REAL_WINDOW), "{case}: {total}");
     }
@@ -275,7 +275,7 @@ async fn an_answer_without_a_word_that_is_something_else_is_the_clients() {
     for (speaks, stream) in ALL.into_iter().flat_map(|speaks| [(speaks, true), (speaks, false)]) {
         // A long request: an empty answer to it is tried again.
         for (is_something, calls) in [(true, 1), (false, 2)] {
-            let server = Server::start(move |number, body| {
+            let server = start_upstream(move |number, body| {
                 let input = size(body);
                 let (events, answer) = match is_something || number > 0 {
                     true => wordless(speaks, input),
@@ -289,7 +289,7 @@ async fn an_answer_without_a_word_that_is_something_else_is_the_clients() {
             assert_eq!(reply.status, StatusCode::OK, "{case}");
             let said = String::from_utf8(body(reply).await.to_vec()).unwrap();
             assert!(said.contains("AAAA") || said.contains("web_search_tool_result"), "{case}: {said}");
-            assert_eq!(server.sent().len(), calls, "{case}");
+            assert_eq!(server.received().len(), calls, "{case}");
         }
     }
 }
@@ -348,7 +348,7 @@ async fn an_answer_that_comes_coded_is_read_across_dialects() {
                         ("application/json", whole(speaks, "fine and well", Some((90, 3)), false).to_string())
                     }
                 };
-                let server = Server::start(move |_, _| coded(200, kind, name, packed(name, &text))).await;
+                let server = start_upstream(move |_, _| coded(200, kind, name, packed(name, &text))).await;
                 let reply = gateway_at(&server, speaks).answer(call(asks, &[user("hi")], stream)).await;
                 assert_eq!(reply.status, StatusCode::OK, "{asks:?} before {speaks:?}: {name}");
                 assert_eq!(header(&reply, "content-encoding"), "");
@@ -362,7 +362,7 @@ async fn an_answer_that_comes_coded_is_read_across_dialects() {
 async fn a_coding_that_nobody_can_read_is_named_and_not_repeated() {
     for (asks, speaks, stream) in crossing() {
         for status in [200, 400] {
-            let server = Server::start(move |_, _| {
+            let server = start_upstream(move |_, _| {
                 coded(status, "application/json", "br", Bytes::from_static(b"\x1f\x8b\x00\xffrubbish"))
             })
             .await;
@@ -371,7 +371,7 @@ async fn a_coding_that_nobody_can_read_is_named_and_not_repeated() {
             assert_eq!(reply.status, expected, "{asks:?} before {speaks:?}");
             let said = String::from_utf8(body(reply).await.to_vec()).unwrap();
             assert!(said.contains("coded as `br`") && !said.contains("rubbish"), "{said}");
-            assert_eq!(server.sent().len(), 1, "it would be so again");
+            assert_eq!(server.received().len(), 1, "it would be so again");
         }
     }
 }
@@ -403,7 +403,7 @@ fn without_usage(dialect: Dialect) -> Vec<String> {
 async fn usage_that_was_not_reported_is_estimated_where_it_must_be_and_else_left_out() {
     for (asks, speaks, stream) in crossing() {
         let server =
-            Server::start(move |_, _| UpstreamAnswer::Events(without_usage(speaks), Duration::ZERO)).await;
+            start_upstream(move |_, _| UpstreamAnswer::Events(without_usage(speaks), Duration::ZERO)).await;
         let gateway = gateway_at(&server, speaks);
         let mut asked: Value = serde_json::from_slice(&call(asks, &conversation(4), stream).body).unwrap();
         if asks == Dialect::Chat {
@@ -426,7 +426,7 @@ async fn usage_that_was_not_reported_is_estimated_where_it_must_be_and_else_left
 #[tokio::test]
 async fn what_was_not_reported_is_billed_by_estimate() {
     for (asks, speaks, stream) in crossing() {
-        let server = Server::start(move |_, body| match size(body) {
+        let server = start_upstream(move |_, body| match size(body) {
             input if input > REAL_WINDOW => UpstreamAnswer::Json(400, too_long(Dialect::Chat, input)),
             _ => UpstreamAnswer::Events(without_usage(speaks), Duration::ZERO),
         })
@@ -446,7 +446,7 @@ async fn a_server_that_only_keeps_its_line_alive_is_given_up() {
     let signs = [("", "\n"), ("", ": here\n\n"), (": here\n\n", ping)];
     let all = cases().flat_map(|case| signs.map(|(begun, life)| (case, begun, life)));
     let given_up = all.map(async |((asks, speaks, stream), begun, life)| {
-        let server = Server::start(move |_, _| {
+        let server = start_upstream(move |_, _| {
             UpstreamAnswer::Endless(begun.to_owned(), Bytes::from_static(life.as_bytes()), APART)
         })
         .await;
@@ -462,7 +462,7 @@ async fn a_server_that_only_keeps_its_line_alive_is_given_up() {
 }
 
 /// Gives an upstream up that says nothing for so long.
-fn impatient(server: &Server, speaks: Dialect, limit: Duration) -> Gateway {
+fn impatient(server: &ScriptedUpstream, speaks: Dialect, limit: Duration) -> Gateway {
     let mut upstream = upstream_at(server, speaks);
     let timeouts = &mut upstream.endpoint.timeouts;
     (timeouts.first_byte, timeouts.idle, timeouts.signs_of_life) = (Some(limit), limit, Some(limit));
@@ -473,7 +473,7 @@ fn impatient(server: &Server, speaks: Dialect, limit: Duration) -> Gateway {
 async fn a_model_that_thinks_unseen_is_waited_for() {
     let waited = ALL.map(async |asks| {
         let script = of_messages_thinking();
-        let server = Server::start(move |_, _| UpstreamAnswer::Events(script.clone(), APART)).await;
+        let server = start_upstream(move |_, _| UpstreamAnswer::Events(script.clone(), APART)).await;
         // Shorter than the reasoning, and far longer than a pause between two events on a busy machine.
         let gateway = impatient(&server, Dialect::Messages, Duration::from_secs(2));
         let out = body(gateway.answer(call(asks, &[user("hi")], true)).await).await;

@@ -24,7 +24,7 @@ async fn a_request_arrives_byte_for_byte_and_so_does_its_answer() {
     let events = streamed("a", "hello there you", Some((9, 3)));
     let script = events.clone();
     let server =
-        Server::start(move |_, _| UpstreamAnswer::Events(script.clone(), Duration::from_millis(2))).await;
+        start_upstream(move |_, _| UpstreamAnswer::Events(script.clone(), Duration::from_millis(2))).await;
     let gateway = server.gateway(8_000);
     let reply = gateway.answer(chat(ODD)).await;
     assert_eq!((reply.status, header(&reply, "content-type")), (StatusCode::OK, "text/event-stream"));
@@ -33,7 +33,7 @@ async fn a_request_arrives_byte_for_byte_and_so_does_its_answer() {
     assert_eq!(header(&reply, "x-longhaul-window"), "8000 (stated)");
     assert!(matches!(reply.body, ReplyBody::Stream(_)));
     assert_eq!(body(reply).await, events.concat());
-    let sent = &server.sent()[0];
+    let sent = &server.received()[0];
     assert_eq!(sent.path, "/v1/chat/completions");
     assert_eq!(sent.body, ODD.as_bytes());
     assert_eq!(sent.headers["x-client"], "c");
@@ -42,7 +42,7 @@ async fn a_request_arrives_byte_for_byte_and_so_does_its_answer() {
 
 #[tokio::test]
 async fn an_answer_that_is_no_stream_passes_too() {
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
     assert_eq!(header(&reply, "x-request-id"), "r1");
     assert_eq!(body(reply).await, said("hi", 9, 1).to_string());
@@ -50,7 +50,7 @@ async fn an_answer_that_is_no_stream_passes_too() {
 
 #[tokio::test]
 async fn the_upstreams_key_or_the_callers() {
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     for (credentials, expected) in
         [(CredentialSource::Own, "Bearer own"), (CredentialSource::Forward, "Bearer caller")]
     {
@@ -58,13 +58,13 @@ async fn the_upstreams_key_or_the_callers() {
         upstream.endpoint.api_key = Some(Secret::new("own"));
         let gateway = gateway(GatewayOptions { credentials, ..waiting(vec![upstream]) });
         gateway.answer(chat(request(&[user("hi")], false))).await;
-        assert_eq!(server.sent().last().unwrap().headers["authorization"], expected);
+        assert_eq!(server.received().last().unwrap().headers["authorization"], expected);
     }
 }
 
 #[tokio::test]
 async fn a_model_by_another_name_changes_its_name_only() {
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let mut upstream = server.upstream(8_000);
     upstream.models = vec![UpstreamModelEntry {
         name: "m".to_owned(),
@@ -75,7 +75,7 @@ async fn a_model_by_another_name_changes_its_name_only() {
     assert_eq!(gateway.models()[0].window, Some(8_000));
     gateway.answer(chat(ODD)).await;
     let expected = ODD.replace("\"model\":\"m\"", "\"model\":\"real/model\"");
-    assert_eq!(server.sent()[0].body, expected.as_bytes());
+    assert_eq!(server.received()[0].body, expected.as_bytes());
     let other =
         gateway.answer(chat(request(&[user("hi")], false).to_vec().as_slice().replacen_model())).await;
     assert_eq!(other.status, StatusCode::NOT_FOUND);
@@ -98,31 +98,31 @@ impl OtherModel for [u8] {
 
 #[tokio::test]
 async fn an_output_limit_beyond_the_window_is_clamped() {
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let gateway = server.gateway(8_000);
     let body = json!({ "model": "m", "max_tokens": 9_000, "messages": [user("hi")] }).to_string();
     gateway.answer(chat(body)).await;
-    let sent = server.sent()[0].json();
+    let sent = server.received()[0].json();
     let limit = sent["max_tokens"].as_u64().unwrap();
     assert!((7_900..8_000).contains(&limit), "{limit}");
     let body = json!({ "model": "m", "max_tokens": 900, "messages": [user("hi")] }).to_string();
     gateway.answer(chat(body.clone())).await;
-    assert_eq!(server.sent()[1].body, body.as_bytes());
+    assert_eq!(server.received()[1].body, body.as_bytes());
 }
 
 #[tokio::test]
 async fn tokens_are_counted_without_asking_anybody() {
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let reply = server.gateway(8_000).count_tokens(chat(request(&[user(words(100, 1))], false))).await;
     assert_eq!(header(&reply, "x-longhaul-view"), "client");
     let tokens = body_json(reply).await["input_tokens"].as_u64().unwrap();
     assert!((90..160).contains(&tokens), "{tokens}");
-    assert!(server.sent().is_empty());
+    assert!(server.received().is_empty());
 }
 
 #[tokio::test]
 async fn what_the_upstream_counts_is_what_the_next_request_is_measured_by() {
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("one two three", 700, 40))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("one two three", 700, 40))).await;
     let gateway = server.gateway(8_000);
     let mut messages = vec![user(words(200, 1))];
     let before = |reply: &longhaul_gateway::GatewayReply| {
@@ -137,7 +137,7 @@ async fn what_the_upstream_counts_is_what_the_next_request_is_measured_by() {
 
 #[tokio::test]
 async fn what_is_between_the_upstream_and_the_gateway_stays_there() {
-    let server = Server::start(|_, _| {
+    let server = start_upstream(|_, _| {
         let headers = [
             ("content-type", "application/json"),
             ("x-ratelimit-remaining-requests", "7"),
@@ -169,7 +169,7 @@ async fn what_is_between_the_upstream_and_the_gateway_stays_there() {
 
 #[tokio::test]
 async fn a_redirect_is_not_followed_and_names_its_place() {
-    let server = Server::start(|_, _| {
+    let server = start_upstream(|_, _| {
         let place = "https://elsewhere.example/v1/chat/completions?key=secret".to_owned();
         UpstreamAnswer::Head(307, vec![("location", place)], Bytes::new())
     })
@@ -204,7 +204,7 @@ async fn an_answer_that_comes_coded_is_read_or_refused() {
         ("identity", events.clone().into(), true),
     ] {
         let kind = if stream { "text/event-stream" } else { "application/json" };
-        let server = Server::start(move |_, _| {
+        let server = start_upstream(move |_, _| {
             let headers = vec![("content-type", kind.to_owned()), ("content-encoding", name.to_owned())];
             UpstreamAnswer::Head(200, headers, coded.clone())
         })
@@ -214,12 +214,12 @@ async fn an_answer_that_comes_coded_is_read_or_refused() {
         let reply = server.gateway(8_000).answer(call).await;
         assert_eq!((reply.status, header(&reply, "content-encoding")), (StatusCode::OK, ""), "{name}");
         assert_eq!(body(reply).await, if stream { events.clone() } else { whole.clone() }, "{name}");
-        assert_eq!(server.sent()[0].headers["accept-encoding"], "identity");
+        assert_eq!(server.received()[0].headers["accept-encoding"], "identity");
     }
     for (name, coded) in [("br", whole.clone().into()), ("gzip, gzip", gzip(&whole)), ("gzip", whole.into())]
     {
         let coded: Bytes = coded;
-        let server = Server::start(move |_, _| {
+        let server = start_upstream(move |_, _| {
             let headers =
                 vec![("content-type", "application/json".to_owned()), ("content-encoding", name.to_owned())];
             UpstreamAnswer::Head(200, headers, coded.clone())
@@ -234,7 +234,7 @@ async fn an_answer_that_comes_coded_is_read_or_refused() {
 
 #[tokio::test]
 async fn a_stream_that_nobody_asked_for_is_made_one_answer() {
-    let server = Server::start(|_, _| {
+    let server = start_upstream(|_, _| {
         UpstreamAnswer::Events(streamed("a", "hello there", Some((9, 3))), Duration::ZERO)
     })
     .await;
@@ -249,7 +249,7 @@ async fn a_stream_without_its_type_is_a_stream() {
     let events = streamed("a", "hello there you", Some((9, 3))).concat();
     for kind in [None, Some("text/plain; charset=utf-8"), Some("application/octet-stream")] {
         for (says, is_answer) in [(events.clone(), true), ("database gone".to_owned(), false)] {
-            let server = Server::start(move |_, _| {
+            let server = start_upstream(move |_, _| {
                 let headers = kind.map(|kind| ("content-type", kind.to_owned())).into_iter().collect();
                 UpstreamAnswer::Head(200, headers, says.clone().into())
             })
@@ -276,14 +276,14 @@ async fn a_stream_without_its_type_is_a_stream() {
 #[tokio::test]
 async fn blanks_without_a_type_are_no_stream_and_no_answer() {
     let server =
-        Server::start(|_, _| UpstreamAnswer::Head(200, Vec::new(), "\n".repeat(1 << 20).into())).await;
+        start_upstream(|_, _| UpstreamAnswer::Head(200, Vec::new(), "\n".repeat(1 << 20).into())).await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
     assert_eq!(reply.status, StatusCode::BAD_GATEWAY);
 }
 
 #[tokio::test]
 async fn the_type_of_a_stream_that_is_named_passes_as_it_is() {
-    let server = Server::start(|_, _| {
+    let server = start_upstream(|_, _| {
         let events = streamed("a", "hello", Some((9, 1))).concat();
         UpstreamAnswer::Head(
             200,
@@ -302,7 +302,7 @@ async fn requests_without_a_conversation_pass_as_they_are() {
     let answer =
         json!({ "object": "list", "data": [{ "embedding": [0.25, -1.0] }], "usage": { "total_tokens": 3 } });
     let said = answer.clone();
-    let server = Server::start(move |_, body| match body["stream"] == true {
+    let server = start_upstream(move |_, body| match body["stream"] == true {
         true => UpstreamAnswer::Events(
             vec!["data: {\"choices\":[{\"text\":\"on\"}]}\n\n".into(), "data: [DONE]\n\n".into()],
             Duration::ZERO,
@@ -322,7 +322,7 @@ async fn requests_without_a_conversation_pass_as_they_are() {
     let reply = gateway.relay_request(RelayEndpoint::Embeddings, chat(asked)).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "up"));
     assert_eq!(body_json(reply).await, answer);
-    let sent = server.sent().pop().unwrap();
+    let sent = server.received().pop().unwrap();
     assert_eq!(sent.path, "/v1/embeddings");
     assert_eq!(sent.body, asked.replace("embedder", "org/embedder-v2"), "only the name is another");
 
@@ -334,7 +334,7 @@ async fn requests_without_a_conversation_pass_as_they_are() {
         .await;
     assert_eq!(header(&reply, "content-type"), "text/event-stream");
     assert!(String::from_utf8_lossy(&body(reply).await).ends_with("data: [DONE]\n\n"));
-    assert_eq!(server.sent().pop().unwrap().path, "/v1/completions");
+    assert_eq!(server.received().pop().unwrap().path, "/v1/completions");
 
     for (asked, status) in [("{", 400), (r#"{"model":7}"#, 400), (r#"{"model":"nobody","input":"a"}"#, 404)] {
         let reply = gateway.relay_request(RelayEndpoint::Embeddings, chat(asked)).await;
@@ -348,14 +348,14 @@ async fn a_page_of_a_proxy_becomes_an_error_of_the_dialect() {
     for status in [200_u16, 407, 502] {
         let page = "<html><head><title>Sign in to the network</title></head></html>";
         let server =
-            Server::start(move |_, _| UpstreamAnswer::Text(status, "text/html", page.to_owned())).await;
+            start_upstream(move |_, _| UpstreamAnswer::Text(status, "text/html", page.to_owned())).await;
         let gateway = server.gateway(8_000);
         for passed in [RelayEndpoint::Embeddings, RelayEndpoint::Completions] {
             let reply = gateway.relay_request(passed, chat(r#"{"model":"m","input":"a"}"#)).await;
             assert_eq!((reply.status, status), (StatusCode::BAD_GATEWAY, status));
             assert_eq!(header(&reply, "content-type"), "application/json");
             let said = body_json(reply).await["error"]["message"].as_str().unwrap().to_owned();
-            assert!(said.contains(server.url.trim_end_matches("/v1")) && !said.contains('<'), "{said}");
+            assert!(said.contains(&server.url("")) && !said.contains('<'), "{said}");
             assert!(status == 200 || said.contains(&status.to_string()), "{said}");
         }
     }

@@ -39,8 +39,8 @@ impl PreCompactHook for Hook {
 }
 
 /// A model that reports no usage and writes summaries when it is asked for one.
-async fn model() -> Server {
-    Server::start(move |number, body| {
+async fn model() -> ScriptedUpstream {
+    start_upstream(move |number, body| {
         if is_summary_request(body) {
             let text =
                 spoke_of(&format!("topic{}", (0..80).map(|at| format!("{at}, topic")).collect::<String>()));
@@ -80,10 +80,6 @@ async fn action_and_reason(gateway: &Gateway, messages: &[Value]) -> (String, St
     said
 }
 
-fn mains(server: &Server) -> Vec<ReceivedRequest> {
-    server.sent().into_iter().filter(|sent| !is_summary_request(&sent.json())).collect()
-}
-
 /// Waits for the hook's first question, which comes once the conversation is near its trigger.
 async fn settled(hook: &Hook, messages: usize) {
     let is_near = messages >= 46;
@@ -108,10 +104,13 @@ async fn a_cancelled_compaction_holds_until_the_request_does_not_fit() {
         let was_asked = hook.asked().len();
         let (action, reason) = action_and_reason(&gateway, &sent).await;
         if action == "compacted" {
-            assert!(mains(&server).last().unwrap().messages().len() < sent.len(), "messages are left out");
+            assert!(
+                server.main_requests().last().unwrap().messages().len() < sent.len(),
+                "messages are left out"
+            );
             break;
         }
-        assert_eq!(mains(&server).last().unwrap().messages(), sent, "the client's own messages");
+        assert_eq!(server.main_requests().last().unwrap().messages(), sent, "the client's own messages");
         // The hook is asked ahead of need, behind an answer.
         settled(&hook, messages).await;
         if was_asked > 0 {
@@ -128,7 +127,7 @@ async fn a_cancelled_compaction_holds_until_the_request_does_not_fit() {
     let (name, ask) = &hook.asked()[0];
     assert!(name.starts_with("gateway-") && !ask.manual && ask.messages_gone > 0, "{name} {ask:?}");
     assert!(ask.current_tokens >= ask.target_tokens && ask.current_tokens < WINDOW, "{ask:?}");
-    assert_eq!(server.sent().len(), mains(&server).len(), "no summary is asked for");
+    assert_eq!(server.received().len(), server.main_requests().len(), "no summary is asked for");
 }
 
 #[tokio::test]
@@ -138,8 +137,8 @@ async fn a_hooks_summary_stands_in_the_view_and_no_model_is_asked() {
     let hook = Hook::new(Some(PreCompactOutput { custom_summary: Some(summary), ..Default::default() }));
     let gateway = gateway_with(GatewayOptions::new(vec![server.upstream(WINDOW)]), &hook);
     assert_eq!(action(&gateway, &long(80)).await, "compacted");
-    assert!(mains(&server)[0].json().to_string().contains("The hook wrote this line."));
-    assert_eq!(server.sent().len(), 1, "one request and no other");
+    assert!(server.main_requests()[0].json().to_string().contains("The hook wrote this line."));
+    assert_eq!(server.received().len(), 1, "one request and no other");
 }
 
 #[tokio::test]
@@ -151,7 +150,7 @@ async fn a_hooks_instructions_are_in_the_request_for_the_summary() {
         GatewayOptions { waits_for_summaries: true, ..GatewayOptions::new(vec![server.upstream(WINDOW)]) };
     let gateway = gateway_with(config, &hook);
     assert_eq!(action(&gateway, &long(80)).await, "compacted");
-    let asked: Vec<_> = server.sent().into_iter().filter(|sent| is_summary_request(&sent.json())).collect();
+    let asked = server.summary_requests();
     assert!(!asked.is_empty());
     assert!(asked[0].json()["messages"].to_string().contains("Keep every ticket number."));
 }
@@ -163,5 +162,5 @@ async fn a_hook_without_an_answer_changes_nothing() {
     let gateway = gateway_with(GatewayOptions::new(vec![server.upstream(WINDOW)]), &hook);
     assert_eq!(action(&gateway, &long(80)).await, "compacted");
     assert!(!hook.asked().is_empty());
-    assert_ne!(json!(mains(&server)[0].messages()), json!(long(80)));
+    assert_ne!(json!(server.main_requests()[0].messages()), json!(long(80)));
 }

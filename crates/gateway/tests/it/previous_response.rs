@@ -63,19 +63,19 @@ async fn three_turns(gateway: &Gateway, streams: bool) {
 #[tokio::test]
 async fn a_server_of_chat_is_sent_the_whole_conversation() {
     for streams in [false, true] {
-        let server = Server::start(|number, _| {
+        let server = start_upstream(|number, _| {
             UpstreamAnswer::Events(streamed("a", &format!("answer {number}"), Some((9, 2))), Duration::ZERO)
         })
         .await;
         three_turns(&server.gateway(8_000), streams).await;
-        assert_eq!(said_in(&server.sent()[2], "messages"), expected(), "streams: {streams}");
+        assert_eq!(said_in(&server.received()[2], "messages"), expected(), "streams: {streams}");
     }
 }
 
 #[tokio::test]
 async fn a_server_of_responses_that_keeps_nothing_is_too() {
     for streams in [false, true] {
-        let server = Server::start(move |number, body| {
+        let server = start_upstream(move |number, body| {
             let (id, text) = (format!("resp_{number}"), format!("answer {number}"));
             let events = events(Dialect::Responses, &id, &text, (9, 2));
             match body["stream"] == true {
@@ -90,7 +90,7 @@ async fn a_server_of_responses_that_keeps_nothing_is_too() {
         .await;
         let gateway = gateway(waiting(vec![upstream(&server, Dialect::Responses, 8_000, false)]));
         three_turns(&gateway, streams).await;
-        let sent = server.sent().pop().unwrap();
+        let sent = server.received().pop().unwrap();
         assert_eq!(said_in(&sent, "input"), expected(), "streams: {streams}");
         let sent = sent.json();
         assert!(sent.get("previous_response_id").is_none(), "{sent}");
@@ -100,7 +100,7 @@ async fn a_server_of_responses_that_keeps_nothing_is_too() {
 
 #[tokio::test]
 async fn what_goes_on_from_one_answer_may_branch() {
-    let server = Server::start(|number, _| {
+    let server = start_upstream(|number, _| {
         UpstreamAnswer::Events(streamed("a", &format!("answer {number}"), Some((9, 2))), Duration::ZERO)
     })
     .await;
@@ -108,7 +108,7 @@ async fn what_goes_on_from_one_answer_may_branch() {
     let (first, _) = ask(&gateway, json!({ "model": "m", "input": "one" })).await;
     for branch in ["two", "three"] {
         ask(&gateway, json!({ "model": "m", "input": branch, "previous_response_id": first })).await;
-        let said = said_in(&server.sent().pop().unwrap(), "messages");
+        let said = said_in(&server.received().pop().unwrap(), "messages");
         assert_eq!(
             said.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(),
             ["one", "answer 0", branch]
@@ -119,12 +119,12 @@ async fn what_goes_on_from_one_answer_may_branch() {
 #[tokio::test]
 async fn an_answer_that_is_not_known_is_named() {
     let server =
-        Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "yes", Some((9, 2))), Duration::ZERO))
+        start_upstream(|_, _| UpstreamAnswer::Events(streamed("a", "yes", Some((9, 2))), Duration::ZERO))
             .await;
     let gateway = server.gateway(8_000);
     let (kept, _) = ask(&gateway, json!({ "model": "m", "input": "hi" })).await;
     let (unkept, _) = ask(&gateway, json!({ "model": "m", "input": "hi", "store": false })).await;
-    let before = server.sent().len();
+    let before = server.received().len();
     let mut other = call(&json!({ "model": "m", "input": "and?", "previous_response_id": kept }));
     other.headers.insert("authorization", "Bearer somebody-else".parse().unwrap());
     let calls = [
@@ -146,14 +146,14 @@ async fn an_answer_that_is_not_known_is_named() {
             "{error}"
         );
     }
-    assert_eq!(server.sent().len(), before, "none of them was sent");
+    assert_eq!(server.received().len(), before, "none of them was sent");
 }
 
 #[tokio::test]
 async fn a_conversation_of_openais_is_refused_by_every_other_server() {
     for speaks in [Dialect::Responses, Dialect::Chat] {
         let server =
-            Server::start(|_, _| UpstreamAnswer::Events(streamed("a", "yes", Some((9, 2))), Duration::ZERO))
+            start_upstream(|_, _| UpstreamAnswer::Events(streamed("a", "yes", Some((9, 2))), Duration::ZERO))
                 .await;
         let gateway = gateway(waiting(vec![upstream(&server, speaks, 8_000, false)]));
         let reply =
@@ -168,25 +168,25 @@ async fn a_conversation_of_openais_is_refused_by_every_other_server() {
             error["message"].as_str().unwrap().starts_with("`conversation` cannot be followed"),
             "{error}"
         );
-        assert!(server.sent().is_empty(), "it was not sent");
+        assert!(server.received().is_empty(), "it was not sent");
     }
 }
 
 #[tokio::test]
 async fn openais_own_server_keeps_its_answers_itself() {
-    let server = Server::start(|_, _| {
+    let server = start_upstream(|_, _| {
         UpstreamAnswer::Json(
             200,
             json!({ "id": "resp_9", "object": "response", "status": "completed", "output": [] }),
         )
     })
     .await;
-    let mut upstream = UpstreamOptions::new("openai", Kind::OpenAi, server.url.as_str());
+    let mut upstream = UpstreamOptions::new("openai", Kind::OpenAi, server.url("/v1"));
     upstream.endpoint.declared = server.upstream(8_000).endpoint.declared;
     let gateway = gateway(waiting(vec![upstream]));
     let body = json!({ "model": "m", "input": "and?", "previous_response_id": "resp_theirs" });
     gateway.answer(call(&body)).await;
-    assert_eq!(server.sent()[0].body, body.to_string().as_bytes());
+    assert_eq!(server.received()[0].body, body.to_string().as_bytes());
 }
 
 #[tokio::test]
@@ -194,15 +194,15 @@ async fn what_openai_keeps_goes_to_nobody_else() {
     let answer = json!({ "id": "resp_9", "object": "response", "status": "completed", "output": [] });
     for (status, is_first) in [(200, true), (200, false), (503, true), (503, false)] {
         let answer = answer.clone();
-        let openai = Server::start(move |_, _| UpstreamAnswer::Json(status, answer.clone())).await;
-        let other = Server::start(|_, _| {
+        let openai = start_upstream(move |_, _| UpstreamAnswer::Json(status, answer.clone())).await;
+        let other = start_upstream(|_, _| {
             UpstreamAnswer::Json(
                 200,
                 json!({ "id": "r", "object": "response", "status": "completed", "output": [] }),
             )
         })
         .await;
-        let mut own = UpstreamOptions::new("openai", Kind::OpenAi, openai.url.as_str());
+        let mut own = UpstreamOptions::new("openai", Kind::OpenAi, openai.url("/v1"));
         own.endpoint.declared = openai.upstream(8_000).endpoint.declared;
         let others = [Dialect::Responses, Dialect::Chat].map(|speaks| upstream(&other, speaks, 8_000, false));
         let mut upstreams = others.to_vec();
@@ -215,12 +215,16 @@ async fn what_openai_keeps_goes_to_nobody_else() {
             body[name] = value;
             let reply = gateway.answer(call(&body)).await;
             assert_eq!((reply.status.as_u16(), header(&reply, "x-longhaul-upstream")), (status, "openai"));
-            assert_eq!(openai.sent().last().unwrap().body, body.to_string().as_bytes(), "as it was written");
-            assert!(other.sent().is_empty(), "{name}");
+            assert_eq!(
+                openai.received().last().unwrap().body,
+                body.to_string().as_bytes(),
+                "as it was written"
+            );
+            assert!(other.received().is_empty(), "{name}");
         }
         if !is_first {
             gateway.answer(call(&json!({ "model": "m", "input": "hi" }))).await;
-            assert_eq!(other.sent().len(), 1, "what is whole goes to anybody");
+            assert_eq!(other.received().len(), 1, "what is whole goes to anybody");
         }
     }
 }

@@ -9,7 +9,7 @@ use longhaul_core::message::ModelStopReason;
 use longhaul_core::plan::CompactionPolicy;
 use longhaul_core::strategy::TruncationStrategy;
 use longhaul_gateway::{Gateway, GatewayDependencies, GatewayOptions, GatewayReply, RecallMode};
-use longhaul_store::memo::MemoryPrefixCache;
+use longhaul_store::prefix_cache::MemoryPrefixCache;
 use longhaul_wire::edit::{Dialect, WireCodec};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(crate) fn wire(dialect: Dialect) -> &'static dyn WireCodec {
 }
 
 pub(crate) fn gateway_with(
-    server: &Server,
+    server: &ScriptedUpstream,
     dialect: Dialect,
     recall: RecallMode,
     parts: GatewayDependencies,
@@ -43,7 +43,7 @@ pub(crate) fn gateway_with(
     Gateway::new(GatewayOptions { policy, recall, ..waiting(upstreams) }, parts).unwrap()
 }
 
-pub(crate) fn injecting(server: &Server, dialect: Dialect) -> Gateway {
+pub(crate) fn injecting(server: &ScriptedUpstream, dialect: Dialect) -> Gateway {
     gateway_with(server, dialect, RecallMode::Inject, GatewayDependencies::default(), WINDOW)
 }
 
@@ -70,18 +70,23 @@ pub(crate) fn look_up(request: &Value) -> Value {
 }
 
 /// A model that answers each of its requests by its number.
-pub(crate) async fn model(script: impl Fn(usize, &Value) -> Vec<String> + Send + Sync + 'static) -> Server {
-    Server::start(move |number, body| UpstreamAnswer::Events(script(number, body), Duration::ZERO)).await
+pub(crate) async fn model(
+    script: impl Fn(usize, &Value) -> Vec<String> + Send + Sync + 'static,
+) -> ScriptedUpstream {
+    start_upstream(move |number, body| UpstreamAnswer::Events(script(number, body), Duration::ZERO)).await
 }
 
 /// A stream's events as an answer that is no stream.
 pub(crate) fn whole(dialect: Dialect, events: Vec<String>) -> UpstreamAnswer {
     let events: Vec<bytes::Bytes> = events.into_iter().map(bytes::Bytes::from).collect();
-    UpstreamAnswer::Json(200, serde_json::from_slice(&wire(dialect).collect(&events).unwrap()).unwrap())
+    UpstreamAnswer::Json(
+        200,
+        serde_json::from_slice(&wire(dialect).collect_answer(&events).unwrap()).unwrap(),
+    )
 }
 
-pub(crate) fn sent(server: &Server) -> Vec<Value> {
-    server.sent().iter().map(ReceivedRequest::json).collect()
+pub(crate) fn sent(server: &ScriptedUpstream) -> Vec<Value> {
+    server.received().iter().map(ReceivedRequest::json).collect()
 }
 
 /// What the client has of an answer: text, calls, why it ended, and what it took.
@@ -106,7 +111,7 @@ pub(crate) async fn had(dialect: Dialect, reply: GatewayReply, stream: bool) -> 
         }
         false => {
             let whole: Value = serde_json::from_slice(&out).unwrap();
-            (wire(dialect).answer(&out).unwrap(), whole["x_longhaul"].clone())
+            (wire(dialect).parse_answer(&out).unwrap(), whole["x_longhaul"].clone())
         }
     };
     let usage = seen.usage.map(|usage| (usage.input_tokens, usage.output_tokens)).unwrap_or_default();
@@ -181,7 +186,7 @@ async fn nothing_is_added_as_long_as_nothing_is_left_out() {
             let reply = injecting(&server, dialect).answer(asked).await;
             assert_eq!(header(&reply, "x-longhaul-recall"), "");
             body(reply).await;
-            assert_eq!(server.sent()[0].body, bytes);
+            assert_eq!(server.received()[0].body, bytes);
         }
     }
 }
@@ -391,16 +396,16 @@ async fn who_has_a_tool_of_that_name_or_says_what_is_called_gets_none() {
             let mut request: Value = serde_json::from_slice(&asked.body).unwrap();
             request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
             asked.body = serde_json::to_string_pretty(&request).unwrap().into();
-            let before = server.sent().len();
+            let before = server.received().len();
             let reply = gateway.answer(asked).await;
             said.push(header(&reply, "x-longhaul-recall").to_owned());
             let out = body(reply).await;
-            let first = server.sent()[before].json();
+            let first = server.received()[before].json();
             let mut expected = tools(&request);
             expected.extend(is_added.then(|| "recall".to_owned()));
             assert_eq!(tools(&first), expected);
             if !is_added {
-                assert_eq!(server.sent().len(), before + 1, "the client's own call is the client's");
+                assert_eq!(server.received().len(), before + 1, "the client's own call is the client's");
                 assert_eq!(read(dialect, &out).0.calls.len(), 1);
             }
         }
@@ -414,7 +419,7 @@ async fn who_has_a_tool_of_that_name_or_says_what_is_called_gets_none() {
 #[tokio::test]
 async fn an_answer_that_breaks_off_while_it_asks_shows_nothing_of_it() {
     for dialect in DIALECTS {
-        let server = Server::start(move |_, body| {
+        let server = start_upstream(move |_, body| {
             let mut events = step(dialect, "a", "Let me look.", &[("c1", "recall", look_up(body))], (9, 2));
             let begun = events.iter().position(|event| event.contains("\"recall\"")).unwrap();
             events.truncate(begun + 2);
@@ -426,7 +431,7 @@ async fn an_answer_that_breaks_off_while_it_asks_shows_nothing_of_it() {
         let (seen, _) = read(dialect, &out);
         assert!(seen.error.is_some() && seen.calls.is_empty(), "{}", String::from_utf8_lossy(&out));
         assert_eq!(seen.text, "Let me look.");
-        assert_eq!(server.sent().len(), 1);
+        assert_eq!(server.received().len(), 1);
         let reply = injecting(&server, dialect).answer(call(dialect, &conversation(), false)).await;
         assert!(reply.status.is_server_error(), "{}", reply.status);
     }
@@ -450,14 +455,14 @@ async fn a_call_that_the_output_limit_cuts_is_not_answered() {
         (had.text.as_str(), had.calls.len(), had.finish),
         ("Let me look.", 0, Some(ModelStopReason::Length))
     );
-    assert_eq!(server.sent().len(), 1);
+    assert_eq!(server.received().len(), 1);
 }
 
 #[tokio::test]
 async fn a_server_that_refuses_the_result_is_asked_without_it_and_one_that_fails_is_told_of() {
     for (times, ends) in [(1, true), (2, false)] {
         let dialect = Dialect::Chat;
-        let server = Server::start(move |number, body| match number {
+        let server = start_upstream(move |number, body| match number {
             0 => UpstreamAnswer::Events(
                 step(dialect, "a", "Let me look.", &[("c1", "recall", look_up(body))], (9, 2)),
                 Duration::ZERO,
@@ -495,7 +500,7 @@ async fn a_server_that_streams_to_nobody_is_answered_too() {
         let answer = move |text: &str, calls: &[crate::steps::ClientRequest<'_>]| {
             whole(dialect, step(dialect, "a", text, calls, (9, 2)))
         };
-        let server = Server::start(move |number, body| match number {
+        let server = start_upstream(move |number, body| match number {
             0 => answer("Let me look.", &[("c1", "recall", look_up(body))]),
             1 => answer("Both.", &[("c2", "read", json!({})), ("c3", "recall", look_up(body))]),
             _ => answer("Done.", &[]),
@@ -533,12 +538,12 @@ async fn a_handle_means_the_same_for_ever() {
     let (mut gateway, mut messages, mut edits, mut checked) = (start(), Vec::new(), 0, 0);
     for turn in 0..90 {
         messages.push(user(format!("<{}> {}", 2 * turn, words(100, turn))));
-        let before = server.sent().len();
+        let before = server.received().len();
         let reply = gateway.answer(call(dialect, &messages, true)).await;
         edits += usize::from(matches!(header(&reply, "x-longhaul-action"), "pruned" | "compacted"));
         body(reply).await;
         messages.push(assistant(format!("<{}> {}", 2 * turn + 1, words(60, turn))));
-        let requests: Vec<Value> = server.sent()[before..].iter().map(ReceivedRequest::json).collect();
+        let requests: Vec<Value> = server.received()[before..].iter().map(ReceivedRequest::json).collect();
         if let [first, second] = requests.as_slice() {
             let told = results(dialect, second).pop().unwrap();
             if told.contains("there is no room") {
@@ -558,7 +563,7 @@ async fn a_handle_means_the_same_for_ever() {
 }
 
 /// A gateway before a server that speaks only that dialect.
-fn across(server: &Server, dialect: Dialect) -> Gateway {
+fn across(server: &ScriptedUpstream, dialect: Dialect) -> Gateway {
     let mut up = upstream(server, dialect, WINDOW, false);
     if dialect == Dialect::Messages {
         up.kind = longhaul_providers::connect::Kind::Anthropic;

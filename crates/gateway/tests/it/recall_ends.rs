@@ -32,15 +32,15 @@ async fn upstream(
     dialect: Dialect,
     form: Form,
     script: impl Fn(usize, &Value) -> Vec<String> + Send + Sync + 'static,
-) -> Server {
-    Server::start(move |number, body| match form {
+) -> ScriptedUpstream {
+    start_upstream(move |number, body| match form {
         Form::Whole => whole(dialect, script(number, body)),
         Form::Stream | Form::Collected => UpstreamAnswer::Events(script(number, body), Duration::ZERO),
     })
     .await
 }
 
-async fn answer(server: &Server, dialect: Dialect, form: Form) -> Had {
+async fn answer(server: &ScriptedUpstream, dialect: Dialect, form: Form) -> Had {
     let stream = form == Form::Stream;
     had(dialect, injecting(server, dialect).answer(call(dialect, &conversation(), stream)).await, stream)
         .await
@@ -100,7 +100,7 @@ async fn a_model_that_asks_even_so_has_no_answer_and_the_client_is_told() {
                 let said = had.text.replace(&format!("Look.{NO_ANSWER}"), &expected);
                 assert_eq!((said, had.calls.len()), (expected, 0), "{dialect:?} {form:?} {}", had.all);
                 assert_eq!(had.finish, Some(ModelStopReason::Stop), "nobody has set a limit");
-                assert_eq!(server.sent().len(), 8);
+                assert_eq!(server.received().len(), 8);
                 assert!(had.all.contains("No answer"), "{}", had.all);
                 let total = &had.totals;
                 assert_eq!((&total["recalls"], &total["calls"]), (&json!(5), &json!(8)), "{total}");
@@ -124,7 +124,7 @@ async fn a_model_that_says_nothing_after_it_has_looked_up_leaves_no_empty_answer
             .await;
             let had = answer(&server, dialect, form).await;
             assert_eq!((had.text.as_str(), had.finish), (NO_ANSWER, Some(ModelStopReason::Stop)), "{form:?}");
-            assert_eq!(server.sent().len(), 2);
+            assert_eq!(server.received().len(), 2);
             assert_eq!(had.totals["billed"]["input_tokens"], 4_300);
         }
     }
@@ -165,7 +165,7 @@ async fn an_output_limit_that_hidden_steps_use_up_leaves_no_empty_answer() {
             "{}",
             had.all
         );
-        assert_eq!(server.sent().len(), 1);
+        assert_eq!(server.received().len(), 1);
         assert_eq!(had.totals["billed"]["output_tokens"], 300);
     }
 }

@@ -22,11 +22,11 @@ const TURNS: usize = 10;
 fn sent_tokens(dialect: Dialect, request: &Value) -> u64 {
     let counter = MessageTokenCounter::default().for_model("m");
     let wire = wire(dialect);
-    let envelope = wire.read(request.to_string().into()).unwrap();
+    let envelope = wire.parse_request(request.to_string().into()).unwrap();
     let items: Vec<&str> = (0..envelope.items.len()).map(|at| envelope.item(at)).collect();
     let fixed = wire.fixed_content(&envelope).unwrap();
     let tools: u64 = fixed.tools.iter().map(|tool| counter.tool(tool)).sum();
-    let messages = messages(wire.segments(&items, 0).unwrap());
+    let messages = messages(wire.parse_segments(&items, 0).unwrap());
     let said: u64 = messages.iter().map(|message| counter.message(message)).sum();
     said + tools + counter.text(&fixed.system) + counter.framing().reply
 }
@@ -85,8 +85,8 @@ fn said_in(looks: Looks, number: usize, request: &Value) -> (String, Vec<(String
 }
 
 /// A server that reports what it was really sent, and what the model has said.
-async fn server(dialect: Dialect, looks: Looks, streams: bool) -> Server {
-    Server::start(move |number, body| {
+async fn server(dialect: Dialect, looks: Looks, streams: bool) -> ScriptedUpstream {
+    start_upstream(move |number, body| {
         let (text, calls) = said_in(looks, number, body);
         let calls: Vec<ClientRequest<'_>> =
             calls.iter().map(|(id, name, said)| (id.as_str(), *name, said.clone())).collect();
@@ -108,12 +108,13 @@ async fn is_counted_as_sent(looks: Looks) {
         let mut messages: Vec<Value> = (0..91).map(message).collect();
         let mut replayed = 0;
         for turn in 0..TURNS {
-            let before = server.sent().len();
+            let before = server.received().len();
             let reply = gateway.answer(call(dialect, &messages, streams)).await;
             let counted: u64 = header(&reply, "x-longhaul-tokens-after").parse().unwrap();
             let out = body(reply).await;
-            let seen = if streams { read(dialect, &out).0 } else { wire(dialect).answer(&out).unwrap() };
-            let request = server.sent()[before].json();
+            let seen =
+                if streams { read(dialect, &out).0 } else { wire(dialect).parse_answer(&out).unwrap() };
+            let request = server.received()[before].json();
             check(dialect, &request);
             let sent = sent_tokens(dialect, &request);
             let case =

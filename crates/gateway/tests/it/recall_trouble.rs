@@ -161,7 +161,7 @@ async fn a_step_that_begins_like_a_hidden_one_keeps_its_beginning() {
     for dialect in DIALECTS {
         for streams in [true, false] {
             for own in [SAID, "Let me look. It is in the file."] {
-                let server = Server::start(move |number, body| {
+                let server = start_upstream(move |number, body| {
                     let events = match number {
                         0 => step(dialect, "a", SAID, &[("c1", "recall", look_up(body))], (2_000, 10)),
                         1 => step(dialect, "b", own, &[("c2", "read", json!({}))], (2_100, 10)),
@@ -221,7 +221,7 @@ fn fails(dialect: Dialect, how: &str) -> UpstreamAnswer {
 async fn an_upstream_that_fails_between_two_steps_ends_the_stream_with_an_error() {
     for dialect in DIALECTS {
         for how in ["busy", "fails", "breaks"] {
-            let server = Server::start(move |number, body| match number {
+            let server = start_upstream(move |number, body| match number {
                 0 => {
                     let calls = [("c1", "recall", look_up(body))];
                     UpstreamAnswer::Events(step(dialect, "a", "Let me look.", &calls, (9, 2)), Duration::ZERO)
@@ -246,7 +246,7 @@ async fn an_upstream_that_fails_between_two_steps_ends_the_stream_with_an_error(
                     || ["message_stop", "response.completed"].contains(&event["type"].as_str().unwrap_or(""))
             };
             assert!(!events.iter().any(ends), "it has no good end: {all}");
-            assert_eq!(server.sent().len(), 2);
+            assert_eq!(server.received().len(), 2);
         }
     }
 }
@@ -256,7 +256,7 @@ async fn an_upstream_that_fails_between_two_steps_is_an_error_for_who_waits_for_
     for dialect in DIALECTS {
         for streams in [true, false] {
             for how in ["busy", "fails", "breaks"] {
-                let server = Server::start(move |number, body| {
+                let server = start_upstream(move |number, body| {
                     let asks =
                         || step(dialect, "a", "Let me look.", &[("c1", "recall", look_up(body))], (9, 2));
                     match (number, streams) {
@@ -278,7 +278,7 @@ async fn an_upstream_that_fails_between_two_steps_is_an_error_for_who_waits_for_
                     _ => assert_eq!(status, StatusCode::BAD_GATEWAY, "{case}"),
                 }
                 assert!(said["error"].is_object(), "{case}");
-                assert_eq!(server.sent().len(), 2, "{case}");
+                assert_eq!(server.received().len(), 2, "{case}");
             }
         }
     }
@@ -317,7 +317,7 @@ async fn a_step_that_ends_in_the_middle_of_a_hidden_call_ends_the_answer() {
     for dialect in DIALECTS {
         for (stream, streams) in [(true, true), (false, true), (false, false)] {
             for (text, has_theirs) in [("Let me look.", false), ("", false), ("", true)] {
-                let server = Server::start(move |_, body| {
+                let server = start_upstream(move |_, body| {
                     let theirs = ("c0", "read", json!({ "a": 1 }));
                     let hidden = ("c1", "recall", look_up(body));
                     let calls = if has_theirs { vec![theirs, hidden] } else { vec![hidden] };
@@ -332,7 +332,7 @@ async fn a_step_that_ends_in_the_middle_of_a_hidden_call_ends_the_answer() {
                 let reply = injecting(&server, dialect).answer(call(dialect, &conversation(), stream)).await;
                 let had = had(dialect, reply, stream).await;
                 let case = format!("{dialect:?} {stream} {streams} {text} {has_theirs}: {}", had.all);
-                assert_eq!(server.sent().len(), 1, "{case}");
+                assert_eq!(server.received().len(), 1, "{case}");
                 assert_eq!(had.finish, Some(ModelStopReason::Length), "{case}");
                 assert!(!had.all.contains("\"recall\""), "{case}");
                 let expected = match (text, has_theirs) {

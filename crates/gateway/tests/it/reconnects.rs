@@ -29,8 +29,8 @@ fn broken(dialect: Dialect, id: &str, rest: &str, kept: usize) -> UpstreamAnswer
 }
 
 /// A model that goes on with what it is sent, and breaks off in its first `breaks` answers.
-async fn breaking(dialect: Dialect, text: String, breaks: usize) -> Server {
-    Server::start(move |number, body| {
+async fn breaking(dialect: Dialect, text: String, breaks: usize) -> ScriptedUpstream {
+    start_upstream(move |number, body| {
         let rest =
             text.strip_prefix(&begun(dialect, body).0).expect("it goes on where it broke off").to_owned();
         match number < breaks {
@@ -62,9 +62,9 @@ async fn an_answer_that_breaks_off_goes_on_where_it_was() {
             let reply = gateway.answer(asked).await;
             let (status, out) = (reply.status, body(reply).await);
             let case = format!("{dialect:?}, stream: {stream}: {}", String::from_utf8_lossy(&out));
-            assert_eq!((status, server.sent().len()), (StatusCode::OK, 4), "{case}");
+            assert_eq!((status, server.received().len()), (StatusCode::OK, 4), "{case}");
             let prefilled =
-                server.sent().iter().filter(|sent| !begun(dialect, &sent.json()).0.is_empty()).count();
+                server.received().iter().filter(|sent| !begun(dialect, &sent.json()).0.is_empty()).count();
             assert_eq!(prefilled, 3, "{case}");
             if stream {
                 let (seen, events) = read(dialect, &out);
@@ -94,14 +94,14 @@ async fn an_answer_on_another_wire_goes_on_too() {
         let out = body(gateway.answer(call(of_client, &[user("tell me all")], true)).await).await;
         let (seen, _) = read(of_client, &out);
         let case = String::from_utf8_lossy(&out);
-        let sent: Vec<Value> = server.sent().iter().map(ReceivedRequest::json).collect();
+        let sent: Vec<Value> = server.received().iter().map(ReceivedRequest::json).collect();
         assert!(
             seen.text == text && seen.finish == Some(ModelStopReason::Stop),
             "{of_client:?}: {case} {sent:?}"
         );
         let prefilled =
-            server.sent().iter().filter(|sent| !begun(of_upstream, &sent.json()).0.is_empty()).count();
-        assert_eq!((server.sent().len(), prefilled), (3, 2), "{of_client:?}");
+            server.received().iter().filter(|sent| !begun(of_upstream, &sent.json()).0.is_empty()).count();
+        assert_eq!((server.received().len(), prefilled), (3, 2), "{of_client:?}");
     }
 }
 
@@ -109,7 +109,7 @@ async fn an_answer_on_another_wire_goes_on_too() {
 async fn a_server_that_restarts_in_the_middle_costs_a_pause() {
     let text = numbered(200);
     let said = text.clone();
-    let server = Server::start(move |number, body| match number {
+    let server = start_upstream(move |number, body| match number {
         0 => broken(Dialect::Chat, "a", &said, 12),
         1..=3 => UpstreamAnswer::Json(503, json!({ "error": { "message": "Loading model", "code": 503 } })),
         _ => {
@@ -138,7 +138,7 @@ async fn an_error_in_the_middle_that_may_pass_is_not_the_end() {
     ] {
         let said = text.clone();
         let event = format!("data: {}\n\n", json!({ "error": error }));
-        let server = Server::start(move |number, body| {
+        let server = start_upstream(move |number, body| {
             let rest = said.strip_prefix(&begun(Dialect::Chat, body).0).unwrap();
             let mut all = streamed("a", rest, Some((40, 300)));
             if number == 0 {
@@ -152,7 +152,7 @@ async fn an_error_in_the_middle_that_may_pass_is_not_the_end() {
         let out = body(gateway.answer(call(Dialect::Chat, &[user("tell me all")], true)).await).await;
         let (seen, _) = read(Dialect::Chat, &out);
         assert_eq!((seen.text == text, seen.error.is_none()), (passes, passes), "{error}");
-        assert_eq!(server.sent().len(), 1 + usize::from(passes), "{error}");
+        assert_eq!(server.received().len(), 1 + usize::from(passes), "{error}");
     }
 }
 
@@ -164,7 +164,7 @@ async fn what_breaks_before_its_first_word_is_asked_for_again() {
             for stream in [true, false] {
                 let text = numbered(40);
                 let said = text.clone();
-                let server = Server::start(move |number, _| match number {
+                let server = start_upstream(move |number, _| match number {
                     0 => broken(dialect, "a", &said, kept),
                     _ => UpstreamAnswer::Events(events(dialect, "b", &said, (40, 60)), Duration::ZERO),
                 })
@@ -180,7 +180,7 @@ async fn what_breaks_before_its_first_word_is_asked_for_again() {
                     }
                     false => assert!(said.contains(&text), "{case}"),
                 }
-                assert_eq!(server.sent().len(), 2, "{case}");
+                assert_eq!(server.received().len(), 2, "{case}");
             }
         }
     }
@@ -204,7 +204,7 @@ async fn what_cannot_go_on_fails_once_and_says_why() {
         let error = seen.error.unwrap_or_default();
         assert!(error.contains("broke off"), "{case}: {error}");
         assert!(text.starts_with(&seen.text) && !seen.text.is_empty(), "{case}: nothing is said twice");
-        assert_eq!(server.sent().len(), requests, "{case}");
+        assert_eq!(server.received().len(), requests, "{case}");
     }
 }
 
@@ -220,18 +220,18 @@ async fn a_call_that_breaks_off_is_not_made_up() {
         delta(json!({ "role": "assistant", "content": "I write it." })),
         delta(json!({ "tool_calls": call_begun })),
     ];
-    let server = Server::start(move |_, _| UpstreamAnswer::Breaks(events.clone())).await;
+    let server = start_upstream(move |_, _| UpstreamAnswer::Breaks(events.clone())).await;
     let gateway = gateway_with(speaking(&server, Dialect::Chat, 8_000, true), QUICK);
     let out = body(gateway.answer(call(Dialect::Chat, &[user("write it")], true)).await).await;
     let (seen, _) = read(Dialect::Chat, &out);
     assert!(seen.error.is_some() && seen.finish.is_none(), "{}", String::from_utf8_lossy(&out));
-    assert_eq!(server.sent().len(), 1);
+    assert_eq!(server.received().len(), 1);
 }
 
 #[tokio::test]
 async fn a_server_that_refuses_to_go_on_ends_with_the_first_error() {
     let text = numbered(120);
-    let server = Server::start(move |number, _| match number {
+    let server = start_upstream(move |number, _| match number {
         0 => broken(Dialect::Chat, "a", &text, 8),
         _ => {
             UpstreamAnswer::Json(400, json!({ "error": { "message": "assistant message must not be last" } }))
@@ -242,5 +242,5 @@ async fn a_server_that_refuses_to_go_on_ends_with_the_first_error() {
     let out = body(gateway.answer(call(Dialect::Chat, &[user("tell me all")], true)).await).await;
     let (seen, _) = read(Dialect::Chat, &out);
     assert!(seen.error.unwrap().contains("broke off") && seen.finish.is_none());
-    assert_eq!(server.sent().len(), 2);
+    assert_eq!(server.received().len(), 2);
 }

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use longhaul_core::plan::CompactionPolicy;
 use longhaul_core::strategy::TruncationStrategy;
 use longhaul_gateway::{Gateway, GatewayDependencies, GatewayOptions, GatewayReply, MidstreamMode};
-use longhaul_store::memo::MemoryPrefixCache;
+use longhaul_store::prefix_cache::MemoryPrefixCache;
 use longhaul_wire::edit::Dialect;
 use serde_json::Value;
 
@@ -17,8 +17,8 @@ use crate::upstream::*;
 const DIALECTS: [Dialect; 3] = [Dialect::Chat, Dialect::Messages, Dialect::Responses];
 
 /// A model that says `text`, goes on with it when asked to, and reports so much of what it has read.
-async fn model(dialect: Dialect, text: String, input: u64) -> Server {
-    Server::start(move |number, body| {
+async fn model(dialect: Dialect, text: String, input: u64) -> ScriptedUpstream {
+    start_upstream(move |number, body| {
         let (said, _) = begun(dialect, body);
         let rest = text.strip_prefix(&said).unwrap_or("You are welcome.");
         UpstreamAnswer::Events(events(dialect, &format!("id{number}"), rest, (input, 20)), Duration::ZERO)
@@ -26,14 +26,14 @@ async fn model(dialect: Dialect, text: String, input: u64) -> Server {
     .await
 }
 
-fn gateway_at(server: &Server, dialect: Dialect, window: u64) -> Gateway {
+fn gateway_at(server: &ScriptedUpstream, dialect: Dialect, window: u64) -> Gateway {
     let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
     let upstream = upstream(server, dialect, window, false);
     gateway(GatewayOptions { policy, midstream: MidstreamMode::BestEffort, ..waiting(vec![upstream]) })
 }
 
-fn last(server: &Server) -> Value {
-    server.sent().last().unwrap().json()
+fn last(server: &ScriptedUpstream) -> Value {
+    server.received().last().unwrap().json()
 }
 
 fn before(reply: &GatewayReply) -> u64 {
@@ -52,7 +52,7 @@ async fn what_was_left_out_in_mid_answer_is_left_out_only_behind_that_answer() {
         };
         let (seen, _) = read(dialect, &body(gateway.answer(call(dialect, &question, true)).await).await);
         assert_eq!(seen.text, numbered(420), "{dialect:?}");
-        let first = server.sent();
+        let first = server.received();
         assert!(first.len() > 1, "it was stopped");
         assert!(has_all(&first[0].json()));
         for sent in &first[1..] {
@@ -63,7 +63,7 @@ async fn what_was_left_out_in_mid_answer_is_left_out_only_behind_that_answer() {
         let reply = gateway.answer(call(dialect, &question, true)).await;
         assert_eq!(header(&reply, "x-longhaul-action"), "none", "{dialect:?}");
         body(reply).await;
-        let again = server.sent();
+        let again = server.received();
         assert_eq!(again[first.len()].body, first[0].body, "{dialect:?}");
         assert_eq!(again.len(), 2 * first.len(), "it is stopped where it was");
         // Behind the answer what was decided holds.
@@ -74,9 +74,9 @@ async fn what_was_left_out_in_mid_answer_is_left_out_only_behind_that_answer() {
         body(reply).await;
         assert!(!has_all(&last(&server)), "{dialect:?}");
         // And the question alone is whole still.
-        let sent = server.sent().len();
+        let sent = server.received().len();
         body(gateway.answer(call(dialect, &question, true)).await).await;
-        assert_eq!(server.sent()[sent].body, first[0].body, "{dialect:?}");
+        assert_eq!(server.received()[sent].body, first[0].body, "{dialect:?}");
     }
 }
 
@@ -114,7 +114,7 @@ async fn an_answer_is_stopped_where_the_window_ends_by_the_servers_own_count() {
     let gateway = gateway_at(&server, dialect, 1_500);
     let question = conversation(3);
     body(gateway.answer(call(dialect, &question, true)).await).await;
-    let said = begun(dialect, &server.sent()[1].json()).0;
+    let said = begun(dialect, &server.received()[1].json()).0;
     // By our estimate of the question there would be room for more than twice as many.
     let words = said.split(' ').count();
     assert!((50..230).contains(&words), "{words} words");
@@ -126,7 +126,7 @@ async fn an_answer_is_stopped_where_the_window_ends_by_the_servers_own_count() {
 #[tokio::test]
 async fn a_stream_that_reports_nothing_is_billed_by_our_count() {
     let text = numbered(200);
-    let server = Server::start(move |number, _| {
+    let server = start_upstream(move |number, _| {
         UpstreamAnswer::Events(streamed(&format!("id{number}"), &text, None), Duration::ZERO)
     })
     .await;

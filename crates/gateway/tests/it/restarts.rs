@@ -18,8 +18,8 @@ use crate::shortening::{is_summary_request, pruned};
 use crate::upstream::*;
 
 /// A model that reports what it was sent: a token a word. It says `text`, and goes on with it.
-async fn model(text: String) -> Server {
-    Server::start(move |number, body| {
+async fn model(text: String) -> ScriptedUpstream {
+    start_upstream(move |number, body| {
         if is_summary_request(body) {
             return pruned();
         }
@@ -38,13 +38,13 @@ fn tokens(body: &Value) -> u64 {
     messages.iter().map(|message| message["content"].as_str().unwrap().split(' ').count() as u64 + 4).sum()
 }
 
-fn truncating(server: &Server, window: u64) -> Gateway {
+fn truncating(server: &ScriptedUpstream, window: u64) -> Gateway {
     let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
     gateway(GatewayOptions { policy, ..waiting(vec![upstream(server, Dialect::Chat, window, true)]) })
 }
 
-fn mains(server: &Server) -> Vec<Value> {
-    server.sent().iter().map(ReceivedRequest::json).filter(|body| !is_summary_request(body)).collect()
+fn mains(server: &ScriptedUpstream) -> Vec<Value> {
+    server.received().iter().map(ReceivedRequest::json).filter(|body| !is_summary_request(body)).collect()
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn what_a_server_reports_on_its_way_is_what_is_billed_for_a_stream_that_wa
         let text = words(1_000, 3);
         let said = text.clone();
         // Every word is two tokens of its own.
-        let server = Server::start(move |number, body| {
+        let server = start_upstream(move |number, body| {
             let rest = said.strip_prefix(&begun(Dialect::Chat, body).0).unwrap();
             let all = streamed(&format!("id{number}"), rest, None);
             let input = 2 * tokens(body);
@@ -149,7 +149,7 @@ async fn what_a_server_reports_at_the_beginning_is_the_input_of_a_stream_that_wa
     let text = words(1_000, 3);
     let said = text.clone();
     let dialect = Dialect::Messages;
-    let server = Server::start(move |number, body| {
+    let server = start_upstream(move |number, body| {
         let rest = said.strip_prefix(&begun(dialect, body).0).unwrap();
         UpstreamAnswer::Events(events(dialect, &format!("id{number}"), rest, (7_777, 20)), Duration::ZERO)
     })
@@ -160,7 +160,7 @@ async fn what_a_server_reports_at_the_beginning_is_the_input_of_a_stream_that_wa
     let (seen, events) =
         read(dialect, &body(gateway.answer(call(dialect, &conversation(6), true)).await).await);
     assert_eq!(seen.text, text);
-    let (total, calls) = (totals(&events), server.sent().len());
+    let (total, calls) = (totals(&events), server.received().len());
     assert!(calls > 1, "it was stopped");
     assert_eq!(total["billed"]["input_tokens"], 7_777 * calls, "{total}");
     assert_eq!(total["billed"]["estimated"], true, "nobody has said how much was written");
@@ -169,7 +169,7 @@ async fn what_a_server_reports_at_the_beginning_is_the_input_of_a_stream_that_wa
 #[tokio::test]
 async fn a_stream_that_was_left_is_billed_once_where_nobody_goes_on_with_it() {
     let dialect = Dialect::Messages;
-    let server = Server::start(move |number, _| match number {
+    let server = start_upstream(move |number, _| match number {
         0 => UpstreamAnswer::Events(events(dialect, "id0", &words(1_000, 3), (7_777, 20)), Duration::ZERO),
         _ => UpstreamAnswer::Json(
             400,
@@ -184,7 +184,7 @@ async fn a_stream_that_was_left_is_billed_once_where_nobody_goes_on_with_it() {
     let (seen, events) = read(dialect, &body(reply).await);
     assert_eq!(seen.finish, Some(ModelStopReason::Length));
     let total = totals(&events);
-    assert_eq!((server.sent().len(), &total["billed"]["input_tokens"]), (2, &json!(7_777)), "{total}");
+    assert_eq!((server.received().len(), &total["billed"]["input_tokens"]), (2, &json!(7_777)), "{total}");
 }
 
 #[tokio::test]
@@ -192,7 +192,7 @@ async fn an_answer_whose_rest_cannot_be_had_has_failed() {
     for dialect in [Dialect::Chat, Dialect::Messages, Dialect::Responses] {
         for (status, stream) in [(401, true), (429, false), (500, true), (503, false), (500, false)] {
             let text = words(1_000, 3);
-            let server = Server::start(move |number, _| match number {
+            let server = start_upstream(move |number, _| match number {
                 0 => UpstreamAnswer::Events(events(dialect, "id0", &text, (0, 0)), Duration::ZERO),
                 _ => UpstreamAnswer::Json(status, json!({ "error": { "message": "not now" } })),
             })
@@ -206,7 +206,7 @@ async fn an_answer_whose_rest_cannot_be_had_has_failed() {
             let told = reply.status;
             let out = body(reply).await;
             let words = String::from_utf8_lossy(&out).into_owned();
-            assert!(server.sent().len() > 1, "it was stopped");
+            assert!(server.received().len() > 1, "it was stopped");
             assert!(
                 words.contains("not now") && !words.contains("max-compactions"),
                 "{dialect:?} {status}: {words}"
@@ -228,7 +228,7 @@ async fn an_outage_after_a_stop_at_the_end_of_the_window_is_waited_out() {
         for stream in [true, false] {
             let text = words(1_000, 3);
             let said = text.clone();
-            let server = Server::start(move |number, body| match number {
+            let server = start_upstream(move |number, body| match number {
                 1 => UpstreamAnswer::Json(503, json!({ "error": { "message": "loading the model" } })),
                 2 => UpstreamAnswer::Json(429, json!({ "error": { "message": "slow down" } })),
                 _ => {
@@ -246,7 +246,7 @@ async fn an_outage_after_a_stop_at_the_end_of_the_window_is_waited_out() {
             let gateway = gateway(GatewayOptions { policy, retry, attempts: 1, ..waiting(upstreams) });
             let out = body(gateway.answer(call(dialect, &conversation(6), stream)).await).await;
             let all = String::from_utf8_lossy(&out);
-            assert!(server.sent().len() >= 4, "{dialect:?}: stopped, refused twice, and gone on: {all}");
+            assert!(server.received().len() >= 4, "{dialect:?}: stopped, refused twice, and gone on: {all}");
             if stream {
                 let (seen, _) = read(dialect, &out);
                 assert_eq!((seen.text, seen.error), (text, None), "{dialect:?}");
@@ -262,7 +262,7 @@ async fn an_answer_that_has_room_for_what_is_asked_is_not_stopped() {
     for stream in [true, false] {
         // Fewer tokens than we count in it.
         let text = words(1_900, 9);
-        let server = Server::start({
+        let server = start_upstream({
             let text = text.clone();
             move |_, body| {
                 UpstreamAnswer::Events(
@@ -278,7 +278,7 @@ async fn an_answer_that_has_room_for_what_is_asked_is_not_stopped() {
         asked.body = fields.to_string().into();
         let reply = truncating(&server, 2_200).answer(asked).await;
         let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
-        assert_eq!(server.sent().len(), 1, "{out}");
+        assert_eq!(server.received().len(), 1, "{out}");
         assert!(!out.contains("max-compactions") && !out.contains("Aborting"), "{out}");
         let said = match stream {
             true => read(Dialect::Chat, out.as_bytes()).0.text,
@@ -313,7 +313,7 @@ async fn an_answer_that_fills_the_window_by_the_servers_count_goes_on() {
             let text = words(1_600, 3);
             let said = text.clone();
             // Every word of an answer is two tokens, twice what is counted before a server has said so.
-            let server = Server::start(move |number, body| {
+            let server = start_upstream(move |number, body| {
                 let items = body[crate::model::list(dialect)].as_array().unwrap();
                 let input = items.iter().map(|item| text_of(item).split(' ').count() as u64 + 4).sum::<u64>();
                 let rest = rest(dialect, body, &said);
@@ -338,7 +338,7 @@ async fn an_answer_that_fills_the_window_by_the_servers_count_goes_on() {
             }
             let out = body(gateway.answer(asked).await).await;
             let case = format!("{dialect:?}, stream: {stream}, limit: {limit:?}");
-            assert_eq!(server.sent().len(), streams, "{case}");
+            assert_eq!(server.received().len(), streams, "{case}");
             match (stream, limit) {
                 (true, None) => {
                     let (seen, events) = read(dialect, &out);
@@ -371,9 +371,9 @@ async fn a_summary_is_billed_too() {
     let gateway = gateway(waiting(vec![upstream(&server, Dialect::Chat, 4_000, true)]));
     let out = body(gateway.answer(call(Dialect::Chat, &conversation(12), true)).await).await;
     let total = totals(&read(Dialect::Chat, &out).1);
-    let summaries = server.sent().len() - mains(&server).len();
+    let summaries = server.received().len() - mains(&server).len();
     assert!(summaries > 0);
-    assert_eq!(total["calls"], server.sent().len(), "{total}");
+    assert_eq!(total["calls"], server.received().len(), "{total}");
     let all: u64 = mains(&server).iter().map(tokens).sum::<u64>() + 100 * summaries as u64;
     let billed = total["billed"]["input_tokens"].as_u64().unwrap();
     assert!(billed.abs_diff(all) * 100 <= all * 8, "{billed} for {all}");
@@ -435,5 +435,5 @@ async fn a_newest_message_above_the_trigger_goes_out_as_it_is_or_not_at_all() {
     let reply = gateway.answer(call(Dialect::Chat, &[user(words(9_000, 5))], true)).await;
     assert_eq!(reply.status, StatusCode::BAD_REQUEST);
     assert_eq!(body_json(reply).await["error"]["code"], "prompt_does_not_fit");
-    assert_eq!(server.sent().len(), 1);
+    assert_eq!(server.received().len(), 1);
 }

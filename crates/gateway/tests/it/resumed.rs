@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use bytes::Bytes;
 use longhaul_gateway::{Gateway, GatewayDependencies};
-use longhaul_store::memo::MemoryPrefixCache;
+use longhaul_store::prefix_cache::MemoryPrefixCache;
 use serde_json::Value;
 
 use crate::shortening::{is_summary_request, pruned};
@@ -35,8 +35,8 @@ fn whole(body: &Value, percent: u64) -> u64 {
 }
 
 /// A server that reports what it has counted, and says the same to the same request.
-async fn server(percent: u64) -> Server {
-    Server::start(move |_, body| {
+async fn server(percent: u64) -> ScriptedUpstream {
+    start_upstream(move |_, body| {
         if is_summary_request(body) {
             return pruned();
         }
@@ -47,13 +47,13 @@ async fn server(percent: u64) -> Server {
 }
 
 /// What a conversation of so many turns has the server sent, with a caller of its own.
-async fn sent(server: &Server, strategy: &str, restarts: Restarts) -> Vec<Bytes> {
+async fn sent(server: &ScriptedUpstream, strategy: &str, restarts: Restarts) -> Vec<Bytes> {
     let memo: Arc<MemoryPrefixCache> = Arc::default();
     let process = || {
         let parts = GatewayDependencies { memo: memo.clone(), ..GatewayDependencies::default() };
         Gateway::new(waiting(vec![server.upstream(4_000)]), parts).unwrap()
     };
-    let before = server.sent().len();
+    let before = server.received().len();
     let (mut gateway, mut messages) = (process(), Vec::new());
     for turn in 0..50 {
         if restarts == Restarts::Always && turn > 9 || restarts == Restarts::Once && turn == 27 {
@@ -66,7 +66,7 @@ async fn sent(server: &Server, strategy: &str, restarts: Restarts) -> Vec<Bytes>
         assert_eq!(reply.status, StatusCode::OK, "{strategy} {turn}: {:?}", reply.headers);
         messages.push(body_json(reply).await["choices"][0]["message"].clone());
     }
-    server.sent().split_off(before).into_iter().map(|sent| sent.body).collect()
+    server.received().split_off(before).into_iter().map(|sent| sent.body).collect()
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use longhaul_gateway::{
     ClientRequest, CompactionSetup, Gateway, GatewayDependencies, GatewayOptions, UpstreamOptions,
 };
 use longhaul_providers::connect::Kind;
-use longhaul_store::memo::MemoryPrefixCache;
+use longhaul_store::prefix_cache::MemoryPrefixCache;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -54,8 +54,8 @@ fn size(body: &Value) -> u64 {
 }
 
 /// A model with a window, which counts what it is sent.
-async fn model(window: u64) -> Server {
-    Server::start(move |number, body| {
+async fn model(window: u64) -> ScriptedUpstream {
+    start_upstream(move |number, body| {
         if is_summary_request(body) {
             return pruned();
         }
@@ -72,15 +72,9 @@ async fn model(window: u64) -> Server {
     .await
 }
 
-fn mains(server: &Server) -> Vec<ReceivedRequest> {
-    server.sent().into_iter().filter(|sent| !is_summary_request(&sent.json())).collect()
-}
-
 /// Requests for summaries; none is ever made twice.
-fn summaries(server: &Server) -> usize {
-    let asked =
-        server.sent().into_iter().filter(|sent| is_summary_request(&sent.json())).map(|sent| sent.body);
-    let asked: Vec<_> = asked.collect();
+fn summaries(server: &ScriptedUpstream) -> usize {
+    let asked: Vec<_> = server.summary_requests().into_iter().map(|sent| sent.body).collect();
     let different: std::collections::BTreeSet<_> = asked.iter().collect();
     assert_eq!(different.len(), asked.len(), "the same summary is asked for once");
     asked.len()
@@ -117,7 +111,7 @@ async fn a_conversation_of_many_windows_meets_no_error() {
     for turn in 0..60 {
         let says = format!("turn {turn}: {}", words(150, turn));
         actions.push(client.turn(&gateway, says.clone()).await);
-        let sent = mains(&server).last().unwrap().messages();
+        let sent = server.main_requests().last().unwrap().messages();
         assert!(
             sent.last().unwrap()["content"].as_str().unwrap().ends_with(&says),
             "the newest message is intact"
@@ -130,7 +124,7 @@ async fn a_conversation_of_many_windows_meets_no_error() {
             "{roles:?}"
         );
     }
-    let sent = mains(&server);
+    let sent = server.main_requests();
     assert_eq!(sent.len(), 60, "nothing was refused, nothing was sent twice");
     let compactions = actions.iter().filter(|action| *action == "compacted").count();
     // Half of all words are the user's: a quarter of the room quotes them.
@@ -160,14 +154,14 @@ async fn what_was_decided_outlives_the_process() {
         turn += 1;
     }
     let asked = summaries(&server);
-    let before = mains(&server).last().unwrap().messages();
+    let before = server.main_requests().last().unwrap().messages();
     let action = client.turn(&start(), "and now?".to_owned()).await;
     assert_eq!(
         (action.as_str(), summaries(&server)),
         ("remembered", asked),
         "another process, the same memory"
     );
-    let after = mains(&server).last().unwrap().messages();
+    let after = server.main_requests().last().unwrap().messages();
     assert_eq!(after[..before.len()], before[..], "the same bytes before what is new");
     let mut other = chat(request(&client.messages[..client.messages.len() - 1], false));
     other.headers.insert("authorization", "Bearer somebody-else".parse().unwrap());
@@ -187,7 +181,7 @@ async fn two_requests_with_one_prefix_make_one_summary() {
         assert_eq!(reply.status, StatusCode::OK);
     }
     assert!(summaries(&server) > 0);
-    let sent = mains(&server);
+    let sent = server.main_requests();
     assert!(sent.iter().all(|request| request.body == sent[0].body));
 }
 
@@ -210,8 +204,11 @@ async fn branches_of_one_history_share_their_summary() {
     let replies = futures_util::future::join_all(asked).await;
     assert!(replies.iter().all(|reply| reply.status == StatusCode::OK));
     assert_eq!(summaries(&server), summaries(&alone), "eight branches, one summary");
-    let mut newest: Vec<String> =
-        mains(&server).iter().map(|sent| sent.messages().last().unwrap()["content"].to_string()).collect();
+    let mut newest: Vec<String> = server
+        .main_requests()
+        .iter()
+        .map(|sent| sent.messages().last().unwrap()["content"].to_string())
+        .collect();
     newest.sort();
     let expected: Vec<String> = (0..8).map(|at| format!("\"this is branch {at}\"")).collect();
     assert_eq!(newest, expected, "each is asked what it asked");
@@ -220,7 +217,7 @@ async fn branches_of_one_history_share_their_summary() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn requests_that_overtake_each_other_stay_apart() {
     for dialect in [Dialect::Chat, Dialect::Messages] {
-        let server = Server::start(|_, body| match is_summary_request(body) {
+        let server = start_upstream(|_, body| match is_summary_request(body) {
             true => UpstreamAnswer::After(Duration::from_millis(20), Box::new(pruned())),
             false => UpstreamAnswer::Json(200, said("fine", 500, 2)),
         })
@@ -232,7 +229,7 @@ async fn requests_that_overtake_each_other_stay_apart() {
                 let first = user(format!("round {round}"));
                 [first].into_iter().chain(long().into_iter().skip(1)).chain(more).collect::<Vec<_>>()
             };
-            let before = server.sent().len();
+            let before = server.received().len();
             // One has a summary made; the others wait for the same conversation, or have gone on with it.
             let ask = |by: usize| {
                 let body = json!({ "model": "m", "max_tokens": 50, "messages": grown(by) }).to_string();
@@ -243,7 +240,7 @@ async fn requests_that_overtake_each_other_stay_apart() {
             for reply in replies {
                 assert_eq!(reply.unwrap().status, StatusCode::OK, "{dialect:?}");
             }
-            let sent = server.sent().split_off(before);
+            let sent = server.received().split_off(before);
             let mains = sent.iter().filter(|sent| !is_summary_request(&sent.json()));
             let mut ends: Vec<String> = mains
                 .map(|sent| {
@@ -262,7 +259,7 @@ async fn requests_that_overtake_each_other_stay_apart() {
 #[tokio::test]
 async fn a_refusal_is_mended_although_another_request_has_gone_on() {
     let (refuses, may_refuse) = watch::channel(false);
-    let server = Server::start(move |number, body| {
+    let server = start_upstream(move |number, body| {
         if is_summary_request(body) {
             return pruned();
         }
@@ -278,7 +275,7 @@ async fn a_refusal_is_mended_although_another_request_has_gone_on() {
     let first = gateway.answer(chat(request(&long(), false)));
     let grown: Vec<Value> = long().into_iter().chain([assistant("yes"), user("and on")]).collect();
     let second = async {
-        while server.sent().is_empty() {
+        while server.received().is_empty() {
             tokio::task::yield_now().await;
         }
         let reply = gateway.answer(chat(request(&grown, false))).await;
@@ -288,7 +285,7 @@ async fn a_refusal_is_mended_although_another_request_has_gone_on() {
     let (first, second) = tokio::join!(first, second);
     assert_eq!((second.status, first.status), (StatusCode::OK, StatusCode::OK));
     assert_eq!(header(&first, "x-longhaul-action"), "compacted");
-    let again = mains(&server).last().unwrap().messages();
+    let again = server.main_requests().last().unwrap().messages();
     assert_eq!(again.last().unwrap(), &user("go on"), "nothing of the other's");
 }
 
@@ -305,7 +302,7 @@ async fn calls_keep_their_results() {
         messages.push(json!({ "role": "tool", "tool_call_id": "call_0", "content": words(120, at) }));
         let reply = gateway.answer(chat(request(&messages, false))).await;
         assert_eq!(reply.status, StatusCode::OK, "{:?}", reply.headers);
-        let sent = mains(&server).last().unwrap().messages();
+        let sent = server.main_requests().last().unwrap().messages();
         assert_eq!(sent.last(), messages.last(), "the newest result is intact");
         let first = sent[0]["content"].as_str().unwrap();
         assert!(sent[0]["role"] == "user" && first.contains("look around"), "{first}");
@@ -319,7 +316,7 @@ async fn calls_keep_their_results() {
             assert!(!is_result || at > 0 && calls(&sent[at - 1]), "a result without call");
         }
     }
-    assert_eq!(mains(&server).len(), 40);
+    assert_eq!(server.main_requests().len(), 40);
     assert!(summaries(&server) > 0);
 }
 
@@ -332,14 +329,14 @@ async fn a_refusal_teaches_the_window() {
     let reply = gateway.answer(chat(request(&messages, false))).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
     assert_eq!(header(&reply, "x-longhaul-window"), "2000 (learned)");
-    let sent = mains(&server);
+    let sent = server.main_requests();
     assert_eq!(sent.len(), 2, "refused once, sent once more");
     assert_eq!(sent[0].body, request(&messages, false));
     assert!(size(&sent[1].json()) < 2_000);
     let more: Vec<Value> = messages.iter().cloned().chain([assistant("yes"), user("and on")]).collect();
     let reply = gateway.answer(chat(request(&more, false))).await;
     assert_eq!(reply.status, StatusCode::OK);
-    assert_eq!(mains(&server).len(), 3, "the next is not refused");
+    assert_eq!(server.main_requests().len(), 3, "the next is not refused");
 }
 
 #[tokio::test]
@@ -350,8 +347,8 @@ async fn what_cannot_fit_is_refused_with_numbers() {
     assert_eq!(reply.status, StatusCode::BAD_REQUEST);
     let error = body_json(reply).await["error"].clone();
     assert_eq!(error["code"], "prompt_does_not_fit");
-    assert!(error["message"].as_str().unwrap().contains("of a window of 2000"), "{error}");
-    assert!(server.sent().is_empty());
+    assert!(error["message"].as_str().unwrap().contains("(window 2,000, "), "{error}");
+    assert!(server.received().is_empty());
 }
 
 #[tokio::test]
@@ -378,7 +375,7 @@ async fn a_caller_may_decide_otherwise() {
     };
     let off = with("x-longhaul-compress", "off").await;
     assert_eq!(header(&off, "x-longhaul-action"), "none");
-    assert_eq!(server.sent()[0].body, request(&messages, false));
+    assert_eq!(server.received()[0].body, request(&messages, false));
     let other = with("x-longhaul-strategy", "truncation").await;
     assert_eq!(header(&other, "x-longhaul-action"), "compacted");
     assert_eq!(summaries(&server), 0, "truncation asks nobody");
@@ -390,7 +387,7 @@ async fn a_caller_may_decide_otherwise() {
 
 #[tokio::test]
 async fn a_summary_that_is_refused_teaches_the_window() {
-    let server = Server::start(|_, body| {
+    let server = start_upstream(|_, body| {
         if is_summary_request(body) {
             let message = "This model's maximum context length is 2800 tokens. However, your messages resulted in 2900 tokens.";
             return UpstreamAnswer::Json(400, json!({ "error": { "message": message, "code": "context_length_exceeded" } }));
@@ -407,7 +404,7 @@ async fn a_summary_that_is_refused_teaches_the_window() {
 
 #[tokio::test]
 async fn a_summariser_that_fails_stops_nobody() {
-    let server = Server::start(|_, body| {
+    let server = start_upstream(|_, body| {
         if is_summary_request(body) {
             return UpstreamAnswer::Json(500, json!({ "error": "no" }));
         }
@@ -417,7 +414,7 @@ async fn a_summariser_that_fails_stops_nobody() {
     let messages = long();
     let reply = server.gateway(3_000).answer(chat(request(&messages, false))).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
-    assert!(size(&mains(&server)[0].json()) < 2_400);
+    assert!(size(&server.main_requests()[0].json()) < 2_400);
 }
 
 fn long() -> Vec<Value> {
@@ -429,7 +426,7 @@ fn long() -> Vec<Value> {
 
 #[tokio::test]
 async fn a_server_that_cuts_in_silence_is_found_out() {
-    let server = Server::start(|_, body| {
+    let server = start_upstream(|_, body| {
         if is_summary_request(body) {
             return pruned();
         }
@@ -443,18 +440,18 @@ async fn a_server_that_cuts_in_silence_is_found_out() {
     assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
     let why = header(&reply, "x-longhaul-reason").to_owned();
     assert!(why.starts_with("the upstream has read only 1010 of about "), "{why:?}");
-    let sent = mains(&server);
+    let sent = server.main_requests();
     assert_eq!(sent.len(), 2, "what was answered to half a request is asked again");
     assert!(size(&sent[1].json()) < 1_010);
     // A small report is no reason to doubt a window that was stated.
     let reply = server.gateway(8_000).answer(chat(request(&long(), false))).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "none"));
-    assert_eq!(mains(&server).len(), 3);
+    assert_eq!(server.main_requests().len(), 3);
 }
 
 #[tokio::test]
 async fn an_answer_to_what_cannot_be_shorter_is_handed_over_with_a_warning() {
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("fine", 1_100, 5))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("fine", 1_100, 5))).await;
     let gateway = server.unstated_gateway();
     let alone = [user(words(3_000, 1))];
     let more = [user(words(3_000, 1)), assistant("fine"), user(words(3_000, 2))];
@@ -467,7 +464,7 @@ async fn an_answer_to_what_cannot_be_shorter_is_handed_over_with_a_warning() {
         assert!(why.starts_with("the upstream has read 1100 of about "), "{dialect:?}: {why:?}");
         assert!(body_json(reply).await.to_string().contains("fine"));
     }
-    assert_eq!(mains(&server).len(), 3, "none is asked again");
+    assert_eq!(server.main_requests().len(), 3, "none is asked again");
 
     // No window is learned from it.
     for _ in 0..2 {
@@ -479,17 +476,21 @@ async fn an_answer_to_what_cannot_be_shorter_is_handed_over_with_a_warning() {
 
 #[tokio::test]
 async fn a_server_that_counts_something_else_is_asked_again_only_once() {
-    let server = Server::start(|_, body| match is_summary_request(body) {
+    let server = start_upstream(|_, body| match is_summary_request(body) {
         true => pruned(),
         // What it had in its cache is no input to it.
         false => UpstreamAnswer::Json(200, said("fine", size(body) * 2 / 5, 5)),
     })
     .await;
     let stated = server.gateway(8_000).answer(chat(request(&long(), false))).await;
-    assert_eq!((stated.status, mains(&server).len()), (StatusCode::OK, 1), "a stated window is not doubted");
+    assert_eq!(
+        (stated.status, server.main_requests().len()),
+        (StatusCode::OK, 1),
+        "a stated window is not doubted"
+    );
     let gateway = server.unstated_gateway();
     let first = gateway.answer(chat(request(&long(), false))).await;
-    assert_eq!((first.status, mains(&server).len()), (StatusCode::OK, 3));
+    assert_eq!((first.status, server.main_requests().len()), (StatusCode::OK, 3));
     let others: Vec<Value> = [user("another")].into_iter().chain(long().into_iter().skip(1)).collect();
     let second = gateway.answer(chat(request(&others, false))).await;
     assert_eq!(
@@ -499,13 +500,13 @@ async fn a_server_that_counts_something_else_is_asked_again_only_once() {
         first.headers,
         second.headers
     );
-    assert_eq!(mains(&server).len(), 4);
+    assert_eq!(server.main_requests().len(), 4);
 }
 
 #[tokio::test]
 async fn a_server_that_counts_something_else_keeps_the_window_that_it_has() {
     for stream in [false, true] {
-        let server = Server::start(move |_, body| match (is_summary_request(body), stream) {
+        let server = start_upstream(move |_, body| match (is_summary_request(body), stream) {
             (true, _) => pruned(),
             (false, false) => UpstreamAnswer::Json(200, said("fine", size(body) * 2 / 5, 5)),
             (false, true) => {
@@ -513,7 +514,7 @@ async fn a_server_that_counts_something_else_keeps_the_window_that_it_has() {
             }
         })
         .await;
-        let unstated = UpstreamOptions::new("up", Kind::OpenAiCompatible, server.url.as_str());
+        let unstated = UpstreamOptions::new("up", Kind::OpenAiCompatible, server.url("/v1"));
         let gateway = gateway(waiting(vec![unstated]));
         let talk = |turns: usize| -> Vec<Value> {
             let turn = |n: usize| [user(words(800, n)), assistant("fine")];
@@ -533,7 +534,7 @@ async fn a_server_that_counts_something_else_keeps_the_window_that_it_has() {
 
 #[tokio::test]
 async fn a_refusal_may_come_in_a_stream() {
-    let server = Server::start(|_, body| {
+    let server = start_upstream(|_, body| {
         if is_summary_request(body) {
             return pruned();
         }
@@ -549,13 +550,13 @@ async fn a_refusal_may_come_in_a_stream() {
     assert_eq!(header(&reply, "x-longhaul-action"), "compacted");
     let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
     assert!(out.contains("fine") && !out.contains("error"), "{out}");
-    assert_eq!(mains(&server).len(), 2);
+    assert_eq!(server.main_requests().len(), 2);
 }
 
 #[tokio::test]
 async fn the_client_hears_something_while_a_summary_is_written() {
     let (writes, may_write) = watch::channel(false);
-    let server = Server::start(move |_, body| match is_summary_request(body) {
+    let server = start_upstream(move |_, body| match is_summary_request(body) {
         true => UpstreamAnswer::When(may_write.clone(), Box::new(pruned())),
         false => UpstreamAnswer::Events(streamed("a", "fine", None), Duration::ZERO),
     })
@@ -572,7 +573,7 @@ async fn the_client_hears_something_while_a_summary_is_written() {
 
 #[tokio::test]
 async fn an_answer_that_may_be_too_long_is_asked_to_be_shorter() {
-    let server = Server::start(|_, asked| match asked["max_tokens"].as_u64() {
+    let server = start_upstream(|_, asked| match asked["max_tokens"].as_u64() {
         Some(most) if 3_023 + most > 5_600 => {
             let message = format!("input length and `max_tokens` exceed context limit: 3023 + {most} > 5600");
             UpstreamAnswer::Json(400, json!({ "error": { "message": message } }))
@@ -585,7 +586,7 @@ async fn an_answer_that_may_be_too_long_is_asked_to_be_shorter() {
     let reply = server.gateway(56_000).answer(chat(asked.to_string())).await;
     assert_eq!(reply.status, StatusCode::OK);
     assert_eq!(reply.headers["x-longhaul-action"], "none", "nothing is left out");
-    let sent: Vec<Value> = server.sent().iter().map(ReceivedRequest::json).collect();
+    let sent: Vec<Value> = server.received().iter().map(ReceivedRequest::json).collect();
     assert_eq!(sent.len(), 2);
     assert_eq!(sent[1]["messages"], sent[0]["messages"]);
     assert_eq!(sent[1]["max_tokens"], 5_600 - 3_023 - 56);
@@ -607,7 +608,7 @@ async fn a_result_that_is_larger_than_the_window_takes_nothing_else_with_it() {
     messages.push(json!({ "role": "tool", "tool_call_id": "c", "content": file }));
     let reply = gateway.answer(chat(request(&messages, false))).await;
     assert_eq!(reply.status, StatusCode::OK);
-    let sent = mains(&server).last().unwrap().messages();
+    let sent = server.main_requests().last().unwrap().messages();
     assert_eq!(sent.len(), messages.len(), "all is there");
     let shown = sent.last().unwrap()["content"].as_str().unwrap();
     assert!(shown.contains("It begins here.") && shown.contains("Here it ends."), "{shown}");
@@ -619,7 +620,7 @@ async fn a_result_that_is_larger_than_the_window_takes_nothing_else_with_it() {
     }
     let reply = gateway.answer(chat(request(&messages, false))).await;
     assert_eq!(reply.status, StatusCode::OK);
-    let sent = mains(&server).last().unwrap().messages();
+    let sent = server.main_requests().last().unwrap().messages();
     assert!(sent.iter().any(|message| message.to_string().contains("question 19")), "{sent:?}");
     let shown = sent.last().unwrap()["content"].as_str().unwrap();
     assert!(
@@ -654,9 +655,25 @@ async fn what_the_settings_say_holds_from_the_next_request_on() {
         let reply = gateway.answer(chat(request(&messages, false))).await;
         assert_eq!(header(&reply, "x-longhaul-action"), "compacted");
         drop(reply);
-        server.sent().pop().unwrap().messages().len()
+        server.received().pop().unwrap().messages().len()
     };
     let truncated = shortened().await;
     chosen.store(true, Ordering::SeqCst);
     assert!(shortened().await != truncated, "the other strategy leaves something else");
+}
+
+#[tokio::test]
+async fn an_old_document_of_the_user_is_cut_before_it_is_dropped() {
+    let server = model(8_000).await;
+    let gateway = server.gateway(8_000);
+    let document = format!("Here is the contract. {} That was all of it.", words(6_500, 1));
+    let messages = [user(&document), assistant("I have read it."), user("What does it say of rivers?")];
+    let reply = gateway.answer(chat(request(&messages, false))).await;
+    assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "pruned"));
+    let sent = server.main_requests().last().unwrap().json();
+    let shown = sent["messages"][0]["content"].as_str().unwrap();
+    assert!(shown.starts_with("Here is the contract.") && shown.ends_with("That was all of it."), "{shown}");
+    assert!(shown.contains("[Output truncated"), "{shown}");
+    assert!((2_000..7_000).contains(&size(&sent)), "{}", size(&sent));
+    assert_eq!(sent["messages"].as_array().unwrap()[1..], messages[1..], "all else is as it was");
 }

@@ -99,9 +99,9 @@ fn summary_without_orders(request: &str, sentences: &[String]) -> String {
 }
 
 /// An upstream whose summaries are as a test says.
-async fn upstream(answer: SummaryAnswer, chat: &[Value]) -> Server {
+async fn upstream(answer: SummaryAnswer, chat: &[Value]) -> ScriptedUpstream {
     let sentences = assistant_sentences(chat);
-    Server::start(move |number, body| {
+    start_upstream(move |number, body| {
         let summary = match (is_summary_request(body), answer) {
             (false, _) => return UpstreamAnswer::Json(200, said(&format!("answer {number}"), 0, 0)),
             (true, SummaryAnswer::Refusal) => "I'm sorry, I can't help with that.".to_owned(),
@@ -167,8 +167,7 @@ async fn last_request(
             break;
         }
     }
-    let sent = server.sent();
-    let last = sent.iter().rev().find(|sent| !is_summary_request(&sent.json())).unwrap().messages();
+    let last = server.main_requests().pop().unwrap().messages();
     assert!(last.len() < messages.len() / 2, "most of the chat is replaced");
     let text = text_of(&last);
     let is_summary = text.contains(LAST_SUMMARY_LINE);

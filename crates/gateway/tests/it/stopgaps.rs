@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use longhaul_gateway::{Gateway, GatewayDependencies};
-use longhaul_store::memo::MemoryPrefixCache;
+use longhaul_store::prefix_cache::MemoryPrefixCache;
 use serde_json::{Value, json};
 
 use crate::shortening::{is_summary_request, pruned, spoke_of};
@@ -17,26 +17,27 @@ const AWAY: u8 = 1;
 const RUBBISH: u8 = 2;
 
 /// A model whose summaries are as a test says, a clock, and a memory that outlives gateways.
-struct Stage {
-    server: Server,
+struct FallbackFixture {
+    server: ScriptedUpstream,
     summariser: Arc<AtomicU8>,
     now: Arc<AtomicU64>,
     memo: Arc<MemoryPrefixCache>,
     window: u64,
 }
 
-impl Stage {
+impl FallbackFixture {
     async fn new(window: u64, state: u8) -> Self {
         let summariser = Arc::new(AtomicU8::new(state));
         let how = Arc::clone(&summariser);
-        let server =
-            Server::start(move |number, body| match (is_summary_request(body), how.load(Ordering::SeqCst)) {
+        let server = start_upstream(move |number, body| {
+            match (is_summary_request(body), how.load(Ordering::SeqCst)) {
                 (true, AWAY) => UpstreamAnswer::Json(503, json!({ "error": "loading" })),
                 (true, RUBBISH) => UpstreamAnswer::Json(200, said("I would rather talk about birds.", 50, 9)),
                 (true, _) => pruned(),
                 (false, _) => UpstreamAnswer::Json(200, answer(number)),
-            })
-            .await;
+            }
+        })
+        .await;
         let (now, memo) = (Arc::new(AtomicU64::new(5_000)), Arc::default());
         Self { server, summariser, now, memo, window }
     }
@@ -58,16 +59,12 @@ impl Stage {
 
     /// How often summaries were asked for.
     fn asked(&self) -> usize {
-        self.server.sent().iter().filter(|sent| is_summary_request(&sent.json())).count()
+        self.server.summary_requests().len()
     }
 
     /// What the model was sent last for an answer.
     fn newest(&self) -> Vec<Value> {
-        let sent = self.server.sent().into_iter().rev();
-        sent.map(|sent| sent.json()).find(|body| !is_summary_request(body)).unwrap()["messages"]
-            .as_array()
-            .unwrap()
-            .clone()
+        self.server.main_requests().pop().unwrap().messages()
     }
 }
 
@@ -105,7 +102,7 @@ fn text(messages: &[Value]) -> String {
 
 #[tokio::test]
 async fn an_extract_gives_way_to_a_summary_once_the_model_is_back() {
-    let stage = Stage::new(3_000, AWAY).await;
+    let stage = FallbackFixture::new(3_000, AWAY).await;
     let gateway = stage.gateway();
     let mut messages = long(30);
     assert_eq!(turn(&gateway, &mut messages).await, "compacted");
@@ -148,7 +145,7 @@ async fn an_extract_gives_way_to_a_summary_once_the_model_is_back() {
 
 #[tokio::test]
 async fn another_process_knows_that_an_extract_is_a_stopgap_and_since_when() {
-    let stage = Stage::new(3_000, AWAY).await;
+    let stage = FallbackFixture::new(3_000, AWAY).await;
     let mut messages = long(30);
     turn(&stage.gateway(), &mut messages).await;
     let (extract, asked) = (stage.newest(), stage.asked());
@@ -167,19 +164,20 @@ async fn another_process_knows_that_an_extract_is_a_stopgap_and_since_when() {
 
 #[tokio::test]
 async fn a_summary_that_is_needed_anyway_is_made_of_what_an_extract_stands_for() {
-    let stage = Stage::new(3_000, AWAY).await;
+    let stage = FallbackFixture::new(3_000, AWAY).await;
     let gateway = stage.gateway();
     let mut messages = long(30);
     turn(&gateway, &mut messages).await;
     stage.set(WELL);
-    let before = stage.server.sent().len();
+    let before = stage.server.received().len();
     let newest = messages.pop().unwrap();
     messages.extend(long(20));
     messages.push(assistant("yes"));
     messages.push(newest);
     // No time has gone by: but the view is full again.
     assert_eq!(turn(&gateway, &mut messages).await, "compacted");
-    let sent: Vec<Value> = stage.server.sent().split_off(before).iter().map(ReceivedRequest::json).collect();
+    let sent: Vec<Value> =
+        stage.server.received().split_off(before).iter().map(ReceivedRequest::json).collect();
     let read: String = sent.iter().filter(|body| is_summary_request(body)).map(Value::to_string).collect();
     assert!(read.contains("topic0 ") && read.contains("topic11 "), "the originals, not what stood for them");
     assert!(!read.contains("[SUMMARY]"));
@@ -188,7 +186,7 @@ async fn a_summary_that_is_needed_anyway_is_made_of_what_an_extract_stands_for()
 
 #[tokio::test]
 async fn rubbish_is_asked_for_three_times_and_no_more() {
-    let stage = Stage::new(3_000, RUBBISH).await;
+    let stage = FallbackFixture::new(3_000, RUBBISH).await;
     let gateway = stage.gateway();
     let mut messages = long(30);
     let mut tries = Vec::new();
@@ -210,7 +208,7 @@ async fn rubbish_is_asked_for_three_times_and_no_more() {
 
 #[tokio::test]
 async fn branches_that_find_an_extract_due_ask_once() {
-    let stage = Stage::new(3_000, AWAY).await;
+    let stage = FallbackFixture::new(3_000, AWAY).await;
     let gateway = stage.gateway();
     let mut messages = long(30);
     turn(&gateway, &mut messages).await;
@@ -233,13 +231,8 @@ async fn branches_that_find_an_extract_due_ask_once() {
     });
     let actions = futures_util::future::join_all(turns).await;
     gateway.settle().await;
-    let requests: std::collections::BTreeSet<_> = stage
-        .server
-        .sent()
-        .into_iter()
-        .filter(|sent| is_summary_request(&sent.json()))
-        .map(|sent| sent.body)
-        .collect();
+    let requests: std::collections::BTreeSet<_> =
+        stage.server.summary_requests().into_iter().map(|sent| sent.body).collect();
     assert_eq!(requests.len(), stage.asked(), "no piece is asked for twice");
     assert!(stage.asked() > asked, "{actions:?}");
     let mut messages = branch(2);
@@ -254,7 +247,7 @@ async fn nobody_waits_for_a_summary_that_is_tried_again() {
         let (release, released) = tokio::sync::watch::channel(false);
         let away = Arc::new(AtomicU8::new(AWAY));
         let how = Arc::clone(&away);
-        let server = Server::start(move |number, body| match (is_summary_request(body), stream) {
+        let server = start_upstream(move |number, body| match (is_summary_request(body), stream) {
             (true, _) if how.load(Ordering::SeqCst) == AWAY => {
                 UpstreamAnswer::Json(503, json!({ "error": "loading" }))
             }
@@ -272,7 +265,7 @@ async fn nobody_waits_for_a_summary_that_is_tried_again() {
             ..GatewayDependencies::default()
         };
         let gateway = Gateway::new(waiting(vec![server.upstream(3_000)]), parts).unwrap();
-        let asked = || server.sent().iter().filter(|sent| is_summary_request(&sent.json())).count();
+        let asked = || server.summary_requests().len();
         let mut messages = long(30);
         assert_eq!(turn(&gateway, &mut messages).await, "compacted");
         away.store(WELL, Ordering::SeqCst);
@@ -304,7 +297,7 @@ async fn nobody_waits_for_a_summary_that_is_tried_again() {
         // What answers reports nothing: it is counted by us.
         let own = total["tokens_after"].as_u64().unwrap();
         assert_eq!(total["billed"]["input_tokens"], 100 * calls as u64 + own, "{total}");
-        let sent = server.sent().pop().unwrap().json();
+        let sent = server.received().pop().unwrap().json();
         assert!(sent.to_string().contains("They spoke of stones."));
         let next = gateway.answer(chat(request(&messages, false))).await;
         assert_eq!(header(&next, "x-longhaul-action"), "remembered");
@@ -317,7 +310,7 @@ async fn a_summary_that_hangs_holds_up_neither_who_hangs_up_nor_the_end() {
     let away = Arc::new(AtomicU8::new(AWAY));
     let how = Arc::clone(&away);
     let server =
-        Server::start(move |number, body| match (is_summary_request(body), how.load(Ordering::SeqCst)) {
+        start_upstream(move |number, body| match (is_summary_request(body), how.load(Ordering::SeqCst)) {
             (true, AWAY) => UpstreamAnswer::Json(503, json!({ "error": "loading" })),
             (true, _) => UpstreamAnswer::Hangs,
             (false, AWAY) => UpstreamAnswer::Json(200, answer(number)),
@@ -333,7 +326,7 @@ async fn a_summary_that_hangs_holds_up_neither_who_hangs_up_nor_the_end() {
         ..GatewayDependencies::default()
     };
     let gateway = Gateway::new(waiting(vec![server.upstream(3_000)]), parts).unwrap();
-    let asked = || server.sent().iter().filter(|sent| is_summary_request(&sent.json())).count();
+    let asked = || server.summary_requests().len();
     let mut messages = long(30);
     turn(&gateway, &mut messages).await;
     away.store(WELL, Ordering::SeqCst);
@@ -357,7 +350,7 @@ async fn a_summary_that_hangs_holds_up_neither_who_hangs_up_nor_the_end() {
 
 #[tokio::test]
 async fn an_extract_uses_the_room_there_is_and_promises_nothing() {
-    let stage = Stage::new(12_000, AWAY).await;
+    let stage = FallbackFixture::new(12_000, AWAY).await;
     let gateway = stage.gateway();
     let messages = long(110);
     let reply = gateway.answer(chat(request(&messages, false))).await;
@@ -385,7 +378,7 @@ async fn an_extract_uses_the_room_there_is_and_promises_nothing() {
 
 #[tokio::test]
 async fn one_bad_part_of_a_summary_is_asked_for_again_and_then_stands_there_as_it_was() {
-    let server = Server::start(|number, body| {
+    let server = start_upstream(|number, body| {
         if !is_summary_request(body) {
             return UpstreamAnswer::Json(200, answer(number));
         }
@@ -407,7 +400,7 @@ async fn one_bad_part_of_a_summary_is_asked_for_again_and_then_stands_there_as_i
     let mut messages = long(30);
     assert_eq!(turn(&gateway, &mut messages).await, "compacted");
     let asked: Vec<String> = server
-        .sent()
+        .received()
         .iter()
         .map(|sent| sent.json().to_string())
         .filter(|body| !body.contains("go on"))
@@ -416,20 +409,20 @@ async fn one_bad_part_of_a_summary_is_asked_for_again_and_then_stands_there_as_i
     // The pruning agent's window holds the conversation in two parts.
     assert_eq!((bad.len(), asked.len()), (2, 3), "the bad one twice, the other once");
     assert!(!bad[0].contains("could not be used") && bad[1].contains("could not be used"));
-    let sent = server.sent();
+    let sent = server.received();
     let sent = text(&sent.last().unwrap().messages());
     assert!(sent.contains("They spoke of stones.") && sent.contains("assistant: topic13 "), "{sent}");
     assert!(!sent.contains("topic20 ") && !sent.contains("birds"), "{sent}");
     // That is what it is, and stays so.
     now.store(100_000, Ordering::SeqCst);
-    let before = server.sent().len();
+    let before = server.received().len();
     assert_eq!(turn(&gateway, &mut messages).await, "remembered");
-    assert_eq!(server.sent().len(), before + 1);
+    assert_eq!(server.received().len(), before + 1);
 }
 
 #[tokio::test]
 async fn what_is_remembered_is_told_beside_what_the_client_has_sent() {
-    let stage = Stage::new(3_000, WELL).await;
+    let stage = FallbackFixture::new(3_000, WELL).await;
     let mut messages = long(30);
     turn(&stage.gateway(), &mut messages).await;
     let wide = stage.server.gateway(100_000);
@@ -449,7 +442,7 @@ async fn what_is_remembered_is_told_beside_what_the_client_has_sent() {
 
 #[tokio::test]
 async fn a_summary_request_that_is_too_long_for_its_server_is_made_shorter_once() {
-    let server = Server::start(|number, body| {
+    let server = start_upstream(|number, body| {
         if !is_summary_request(body) {
             return UpstreamAnswer::Json(200, answer(number));
         }
@@ -468,9 +461,9 @@ async fn a_summary_request_that_is_too_long_for_its_server_is_made_shorter_once(
     call.headers.insert("x-longhaul-strategy", "adaptive".parse().unwrap());
     let reply = server.gateway(6_000).answer(call).await;
     assert_eq!(header(&reply, "x-longhaul-action"), "compacted");
-    let asked = server.sent().iter().filter(|sent| is_summary_request(&sent.json())).count();
+    let asked = server.summary_requests().len();
     assert!(asked > 1, "the first was refused");
-    assert!(text(&server.sent().last().unwrap().messages()).contains("They spoke of stones."));
+    assert!(text(&server.received().last().unwrap().messages()).contains("They spoke of stones."));
 }
 
 /// What an answer says that it took: calls, and input that was billed.
@@ -482,23 +475,23 @@ async fn took(gateway: &Gateway, messages: &[Value]) -> (String, Value) {
 
 #[tokio::test]
 async fn a_summary_that_was_tried_in_vain_is_billed_to_the_next_request() {
-    let stage = Stage::new(3_000, RUBBISH).await;
+    let stage = FallbackFixture::new(3_000, RUBBISH).await;
     let gateway = stage.gateway();
     let messages = long(30);
     let first = took(&gateway, &messages).await;
-    assert_eq!(first.1["calls"], stage.server.sent().len(), "{first:?}");
-    let before = stage.server.sent().len();
+    assert_eq!(first.1["calls"], stage.server.received().len(), "{first:?}");
+    let before = stage.server.received().len();
     assert_eq!(took(&gateway, &messages).await, (String::new(), Value::Null), "one call is the answer's own");
-    assert_eq!(stage.server.sent().len(), before + 1);
+    assert_eq!(stage.server.received().len(), before + 1);
     for (state, input) in [(RUBBISH, 50), (AWAY, 0)] {
         stage.set(state);
         stage.wait(4_000);
-        let before = stage.server.sent().len();
+        let before = stage.server.received().len();
         assert_eq!(took(&gateway, &messages).await, (String::new(), Value::Null), "it is tried later");
         gateway.settle().await;
         // The first request after it is told.
         let (told, total) = took(&gateway, &messages).await;
-        let calls = stage.server.sent().len() - before - 1;
+        let calls = stage.server.received().len() - before - 1;
         assert!(calls > 1, "it was tried again");
         assert_eq!((told, &total["action"]), (calls.to_string(), &json!("remembered")), "{total}");
         assert_eq!(total["calls"], calls, "{total}");
@@ -510,7 +503,7 @@ async fn a_summary_that_was_tried_in_vain_is_billed_to_the_next_request() {
 #[tokio::test]
 async fn an_extract_says_why_it_is_none_by_the_model() {
     for (state, why) in [(AWAY, "HTTP 503"), (RUBBISH, "(the answer is no usable summary: ")] {
-        let stage = Stage::new(3_000, state).await;
+        let stage = FallbackFixture::new(3_000, state).await;
         let reply = stage.gateway().answer(chat(request(&long(30), false))).await;
         let reason = header(&reply, "x-longhaul-reason");
         assert!(reason.contains("an extract without a model (") || reason.contains("extract"), "{reason}");
@@ -522,14 +515,14 @@ async fn an_extract_says_why_it_is_none_by_the_model() {
 async fn how_long_an_answer_may_be_is_nothing_to_its_summaries() {
     let mut asked = Vec::new();
     for most in [None, Some(20)] {
-        let stage = Stage::new(4_000, WELL).await;
+        let stage = FallbackFixture::new(4_000, WELL).await;
         let mut body = json!({ "model": "m", "messages": long(60) });
         if let Some(most) = most {
             body["max_tokens"] = json!(most);
         }
         let reply = stage.gateway().answer(chat(body.to_string())).await;
         assert_eq!(header(&reply, "x-longhaul-action"), "compacted");
-        let sent = stage.server.sent().iter().map(ReceivedRequest::json).collect::<Vec<_>>();
+        let sent = stage.server.received().iter().map(ReceivedRequest::json).collect::<Vec<_>>();
         let limits =
             sent.iter().filter(|body| is_summary_request(body)).map(|body| body["max_tokens"].clone());
         asked.push(limits.collect::<Vec<_>>());
@@ -540,7 +533,7 @@ async fn how_long_an_answer_may_be_is_nothing_to_its_summaries() {
 
 #[tokio::test]
 async fn a_summary_that_does_not_end_is_not_read_on() {
-    let server = Server::start(|number, body| match is_summary_request(body) {
+    let server = start_upstream(|number, body| match is_summary_request(body) {
         true => {
             let mut events = streamed("s", &format!("{} ", words(40, 1)), None);
             let (first, more) = (events.swap_remove(0), events.swap_remove(1).repeat(50));
@@ -554,7 +547,7 @@ async fn a_summary_that_does_not_end_is_not_read_on() {
     let reply = tokio::time::timeout(Duration::from_secs(60), asking).await.expect("it is not read on");
     assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
     assert!(header(&reply, "x-longhaul-reason").contains("it is too long"), "{:?}", reply.headers);
-    let asked = server.sent().iter().filter(|sent| is_summary_request(&sent.json())).count();
+    let asked = server.summary_requests().len();
     let total = body_json(reply).await["x_longhaul"].clone();
     assert_eq!(
         (&total["calls"], &total["billed"]["estimated"]),
@@ -569,7 +562,7 @@ async fn a_summary_that_does_not_end_is_not_read_on() {
 #[tokio::test]
 async fn who_answers_in_prose_is_asked_for_prose_from_then_on() {
     let asks = |body: &Value, order: &str| body["messages"].to_string().contains(order);
-    let server = Server::start(move |number, body| match is_summary_request(body) {
+    let server = start_upstream(move |number, body| match is_summary_request(body) {
         true if asks(body, "You prune the history") => {
             UpstreamAnswer::Json(200, said("I like birds better.", 50, 9))
         }
@@ -585,7 +578,7 @@ async fn who_answers_in_prose_is_asked_for_prose_from_then_on() {
     };
     let gateway = Gateway::new(waiting(vec![server.upstream(8_000)]), parts).unwrap();
     let asked = || {
-        let sent: Vec<Value> = server.sent().iter().map(|sent| sent.json()).collect();
+        let sent: Vec<Value> = server.received().iter().map(|sent| sent.json()).collect();
         let count = |order| sent.iter().filter(|body| asks(body, order)).count();
         (count("You prune the history"), count("The conversation is about to be shortened"))
     };
@@ -599,14 +592,14 @@ async fn who_answers_in_prose_is_asked_for_prose_from_then_on() {
     assert_eq!(turn(&gateway, &mut second).await, "compacted");
     assert_eq!(asked().0, agent, "nobody asks it for JSON");
     assert!(asked().1 > 0);
-    let newest = server.sent().pop().unwrap().messages();
+    let newest = server.received().pop().unwrap().messages();
     assert!(text(&newest).contains("They spoke of rivers."), "{}", text(&newest));
     // The first conversation is known as before, and its extract gives way to such a summary.
     now.fetch_add(20, Ordering::SeqCst);
     assert_eq!(turn(&gateway, &mut first).await, "remembered");
     gateway.settle().await;
     assert_eq!(turn(&gateway, &mut first).await, "compacted");
-    let newest = server.sent().pop().unwrap().messages();
+    let newest = server.received().pop().unwrap().messages();
     assert!(text(&newest).contains("They spoke of rivers."), "{}", text(&newest));
     assert_eq!(asked().0, agent);
     // Who names the strategy gets it, and after an hour everybody does.

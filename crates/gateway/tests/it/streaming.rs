@@ -19,8 +19,8 @@ use crate::upstream::*;
 const WINDOW: u64 = 4_000;
 
 /// A model that says `text`, and goes on with an answer that was begun.
-async fn model(text: String) -> Server {
-    Server::start(move |number, body| {
+async fn model(text: String) -> ScriptedUpstream {
+    start_upstream(move |number, body| {
         if is_summary_request(body) {
             return pruned();
         }
@@ -30,7 +30,7 @@ async fn model(text: String) -> Server {
     .await
 }
 
-fn gateway_with(server: &Server, prefill: bool, midstream: MidstreamMode) -> Gateway {
+fn gateway_with(server: &ScriptedUpstream, prefill: bool, midstream: MidstreamMode) -> Gateway {
     let mut upstream = server.upstream(WINDOW);
     upstream.endpoint.declared.prefill = Some(prefill);
     gateway(GatewayOptions { midstream, ..waiting(vec![upstream]) })
@@ -75,8 +75,7 @@ async fn it_is_stopped_room_is_made_and_it_goes_on() {
     let said = String::from_utf8_lossy(&out);
     assert!(said.contains(": ⚙️ Compacting conversation history…\n\n"));
     assert!(said.contains(": ✅ Context compacted, continuing…\n\n"));
-    let mains: Vec<ReceivedRequest> =
-        server.sent().into_iter().filter(|sent| !is_summary_request(&sent.json())).collect();
+    let mains = server.main_requests();
     assert_eq!(mains[0].body, request(&messages(), true));
     assert!(mains.len() >= 2);
     let resumed = mains[1].messages();
@@ -96,15 +95,13 @@ async fn what_was_made_in_the_middle_holds_for_the_next_request() {
     let server = model(text.clone()).await;
     let gateway = gateway_with(&server, true, MidstreamMode::Exact);
     let (seen, _) = read(&body(gateway.answer(chat(request(&messages(), true))).await).await);
-    let summaries =
-        |server: &Server| server.sent().iter().filter(|sent| is_summary_request(&sent.json())).count();
-    let before = summaries(&server);
+    let before = server.summary_requests().len();
     assert!(before > 0);
     let mut more = messages();
     more.extend([assistant(seen.text), user("thanks")]);
     let reply = gateway.answer(chat(request(&more, true))).await;
     assert_ne!(header(&reply, "x-longhaul-action"), "none");
-    let sent = server.sent().last().unwrap().messages();
+    let sent = server.received().last().unwrap().messages();
     // The answer fills the window: a note alone has room beside it.
     let first = sent[0]["content"].as_str().unwrap();
     assert!(
@@ -123,10 +120,10 @@ async fn a_client_that_wants_it_whole_gets_it_whole() {
     assert_eq!(header(&reply, "content-type"), "application/json");
     assert_eq!(header(&reply, "x-longhaul-action"), "compacted", "what was left out in its middle");
     let out = body(reply).await;
-    let seen = ChatCodec.answer(&out).unwrap();
+    let seen = ChatCodec.parse_answer(&out).unwrap();
     assert_eq!((seen.text.as_str(), seen.finish), (text.as_str(), Some(ModelStopReason::Stop)));
-    assert_eq!(server.sent()[0].json()["stream"], json!(true));
-    assert_eq!(server.sent()[0].json()["stream_options"], json!({ "include_usage": true }));
+    assert_eq!(server.received()[0].json()["stream"], json!(true));
+    assert_eq!(server.received()[0].json()["stream_options"], json!({ "include_usage": true }));
 }
 
 #[tokio::test]
@@ -137,7 +134,7 @@ async fn where_it_cannot_go_on_it_is_left_alone() {
         let reply = gateway_with(&server, prefill, midstream).answer(chat(request(&messages(), true))).await;
         let out = body(reply).await;
         assert_eq!(out, streamed("id0", &text, Some((500, 50))).concat());
-        assert_eq!(server.sent().len(), 1);
+        assert_eq!(server.received().len(), 1);
     }
 }
 
@@ -145,7 +142,7 @@ async fn where_it_cannot_go_on_it_is_left_alone() {
 async fn an_upstream_that_will_not_go_on_ends_the_answer_for_its_length() {
     let text = words(2_700, 3);
     let said = text.clone();
-    let server = Server::start(move |_, body| {
+    let server = start_upstream(move |_, body| {
         if is_summary_request(body) {
             return pruned();
         }
@@ -172,8 +169,7 @@ async fn what_is_left_of_the_clients_limit_is_never_nothing() {
     let (seen, _) = read(&body(gateway.answer(chat(asked.to_string())).await).await);
     assert!(text.starts_with(&seen.text) && seen.text.len() > 5_000);
     assert_eq!((seen.finish, seen.over), (Some(ModelStopReason::Length), true));
-    let mains = server.sent().into_iter().filter(|sent| !is_summary_request(&sent.json()));
-    assert_eq!(mains.count(), 1, "it is not asked to say nothing more");
+    assert_eq!(server.main_requests().len(), 1, "it is not asked to say nothing more");
 }
 
 #[tokio::test]
@@ -218,7 +214,7 @@ async fn an_answer_whose_pieces_end_in_blanks_is_stopped_too() {
             for case in 0..6 {
                 let text = words(600 + case * 61, case);
                 let whole = text.clone();
-                let server = Server::start(move |number, body| {
+                let server = start_upstream(move |number, body| {
                     let (said, _) = begun(dialect, body);
                     assert_eq!(said, said.trim_end(), "blanks at the end may be cut by a server");
                     let rest = rest(dialect, body, &whole);
@@ -244,7 +240,7 @@ async fn an_answer_whose_pieces_end_in_blanks_is_stopped_too() {
                     (text, Some(ModelStopReason::Stop)),
                     "{dialect:?} {how:?} {case}"
                 );
-                assert!(server.sent().len() > 1, "it was stopped: {dialect:?} {how:?} {case}");
+                assert!(server.received().len() > 1, "it was stopped: {dialect:?} {how:?} {case}");
             }
         }
     }
@@ -256,7 +252,7 @@ async fn an_answer_that_is_finished_is_not_called_on_for_its_last_word() {
     for dialect in [Dialect::Chat, Dialect::Messages, Dialect::Responses] {
         let text = words(1_000, 3).replace(' ', "_");
         let said = text.clone();
-        let server = Server::start(move |number, _| {
+        let server = start_upstream(move |number, _| {
             let id = format!("id{number}");
             UpstreamAnswer::Events(events_with_blanks_behind(dialect, &id, &said, (300, 20)), Duration::ZERO)
         })
@@ -267,6 +263,6 @@ async fn an_answer_that_is_finished_is_not_called_on_for_its_last_word() {
         let out = body(gateway.answer(call(dialect, &conversation(6), true)).await).await;
         let (seen, _) = crate::model::read(dialect, &out);
         assert_eq!((seen.text, seen.finish), (text, Some(ModelStopReason::Stop)), "{dialect:?}");
-        assert_eq!(server.sent().len(), 1, "{dialect:?}");
+        assert_eq!(server.received().len(), 1, "{dialect:?}");
     }
 }

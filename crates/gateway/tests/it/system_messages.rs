@@ -34,8 +34,8 @@ fn summary_request(dialect: Dialect, body: &Value) -> Option<bool> {
     (is_pruning || last.contains("The conversation is about to be shortened")).then_some(is_pruning)
 }
 
-async fn server(dialect: Dialect) -> Server {
-    Server::start(move |_, body| {
+async fn server(dialect: Dialect) -> ScriptedUpstream {
+    start_upstream(move |_, body| {
         let text = match summary_request(dialect, body) {
             Some(true) => json!({ "prunedConversation": [], "summary": spoke_of("stones") }).to_string(),
             Some(false) => spoke_of("stones"),
@@ -62,7 +62,7 @@ async fn reaches_the_model(dialect: Dialect, role: &str, strategy: &str) {
         assert_eq!(reply.status, StatusCode::OK, "{dialect:?}, {role}, {strategy}, turn {turn}");
         compactions += u32::from(header(&reply, "x-longhaul-action") == "compacted");
         body(reply).await;
-        let mains = server.sent().into_iter().rev().map(|sent| sent.json());
+        let mains = server.received().into_iter().rev().map(|sent| sent.json());
         let main = mains.into_iter().find(|body| summary_request(dialect, body).is_none()).unwrap();
         let sent: Vec<String> = main[list(dialect)].as_array().unwrap().iter().map(text_of).collect();
         let shown = sent.join("\n");
@@ -100,7 +100,7 @@ async fn a_system_message_outlasts_compactions_that_a_client_asks_for() {
         let item = body_json(reply).await["output"][0].clone();
         items = vec![item, user("next")];
         body(gateway.answer(call(Dialect::Responses, &items, true)).await).await;
-        let main = server.sent().last().unwrap().json();
+        let main = server.received().last().unwrap().json();
         let sent: Vec<String> = main["input"].as_array().unwrap().iter().map(text_of).collect();
         let shown = sent.join("\n");
         assert!(shown.contains(RULE), "round {round}: {shown}");
@@ -120,7 +120,7 @@ async fn a_reminder_in_a_user_message_is_no_system_message() {
     }
     items.push(user("and now?"));
     body(gateway.answer(call(Dialect::Chat, &items, true)).await).await;
-    let sent = server.sent().last().unwrap().messages();
+    let sent = server.received().last().unwrap().messages();
     let texts: Vec<String> = sent.iter().map(text_of).collect();
     assert!(!texts.join("\n").contains("System messages given in the conversation"), "{texts:?}");
 }

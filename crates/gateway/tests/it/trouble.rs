@@ -23,7 +23,7 @@ fn error(body: &[u8]) -> Value {
 
 #[tokio::test]
 async fn what_cannot_be_read_is_refused_and_not_sent() {
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let gateway = server.gateway(8_000);
     // Deep nesting would exhaust the stack of a parser that calls itself.
     let big = "[".repeat(100_000);
@@ -45,12 +45,12 @@ async fn what_cannot_be_read_is_refused_and_not_sent() {
         let error = error(&body(reply).await);
         assert_eq!((&error["type"], &error["param"]), (&json!("invalid_request_error"), &param), "{error}");
     }
-    assert!(server.sent().is_empty());
+    assert!(server.received().is_empty());
 }
 
 #[tokio::test]
 async fn odd_histories_are_the_upstreams_to_judge() {
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let gateway = server.gateway(8_000);
     for messages in [
         vec![],
@@ -60,13 +60,13 @@ async fn odd_histories_are_the_upstreams_to_judge() {
     ] {
         let asked = request(&messages, false);
         assert_eq!(gateway.answer(chat(asked.clone())).await.status, StatusCode::OK);
-        assert_eq!(server.sent().last().unwrap().body, asked);
+        assert_eq!(server.received().last().unwrap().body, asked);
     }
 }
 
 #[tokio::test]
 async fn a_body_beyond_the_limit_is_refused() {
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let config = GatewayOptions { max_body_bytes: 1_000, ..waiting(vec![server.upstream(8_000)]) };
     let reply = gateway(config).answer(chat(request(&[user(words(400, 1))], false))).await;
     assert_eq!(reply.status, StatusCode::PAYLOAD_TOO_LARGE);
@@ -78,39 +78,39 @@ async fn the_upstreams_own_errors_pass() {
     for status in [400, 401, 404, 422, 429, 500] {
         let said = json!({ "error": { "message": format!("no {status}"), "type": "odd" } });
         let script = said.clone();
-        let server = Server::start(move |_, _| UpstreamAnswer::Json(status, script.clone())).await;
+        let server = start_upstream(move |_, _| UpstreamAnswer::Json(status, script.clone())).await;
         let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
         assert_eq!(reply.status.as_u16(), status);
         assert_eq!(body_json(reply).await, said);
         // Whether 429 and 500 are repeated is left to the client, which has retries of its own.
-        assert_eq!(server.sent().len(), 1, "{status} is not tried again");
+        assert_eq!(server.received().len(), 1, "{status} is not tried again");
     }
 }
 
 #[tokio::test]
 async fn what_is_for_a_moment_only_is_tried_again() {
-    let server = Server::start(|number, _| match number {
+    let server = start_upstream(|number, _| match number {
         0 => UpstreamAnswer::Json(503, json!({ "error": { "message": "loading" } })),
         _ => UpstreamAnswer::Json(200, said("hi", 9, 1)),
     })
     .await;
     let gateway = server.gateway(8_000);
     let reply = gateway.answer(chat(request(&[user("hi")], false))).await;
-    assert_eq!((reply.status, server.sent().len()), (StatusCode::OK, 2));
+    assert_eq!((reply.status, server.received().len()), (StatusCode::OK, 2));
 }
 
 #[tokio::test]
 async fn so_it_is_for_a_client_of_another_dialect() {
     let stale = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     for (status, expected) in [(503, 3), (502, 3), (500, 1), (401, 1)] {
-        let server = Server::start(move |number, _| match number {
+        let server = start_upstream(move |number, _| match number {
             0 | 1 => UpstreamAnswer::Json(status, json!({ "error": { "message": "loading" } })),
             _ => UpstreamAnswer::Events(streamed("a", "hi", Some((9, 1))), Duration::ZERO),
         })
         .await;
         let asked = json!({ "model": "m", "max_tokens": 9, "messages": [user("hi")] });
         let reply = server.gateway(8_000).answer(messages_call(&asked)).await;
-        assert_eq!(server.sent().len(), expected, "{status}");
+        assert_eq!(server.received().len(), expected, "{status}");
         assert_eq!(reply.status == StatusCode::OK, expected == 3, "{status}");
     }
     // A line that the server was just closing.
@@ -144,7 +144,7 @@ async fn an_upstream_that_is_down_is_named_and_another_takes_its_place() {
     assert_eq!(reply.status, StatusCode::BAD_GATEWAY);
     let said_error = error(&body(reply).await);
     assert!(said_error["message"].as_str().unwrap().contains("`down` cannot be reached"), "{said_error}");
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let both = gateway(waiting(vec![nowhere(), server.upstream(8_000)]));
     let reply = both.answer(chat(request(&[user("hi")], false))).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "up"));
@@ -152,7 +152,7 @@ async fn an_upstream_that_is_down_is_named_and_another_takes_its_place() {
 
 #[tokio::test]
 async fn an_upstream_that_hangs_is_given_up() {
-    let server = Server::start(|_, _| UpstreamAnswer::Hangs).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Hangs).await;
     let mut upstream = server.upstream(8_000);
     upstream.endpoint.timeouts.first_byte = Some(Duration::from_millis(200));
     let config = waiting(vec![upstream]);
@@ -166,7 +166,7 @@ async fn a_stream_that_is_long_in_coming_begins_with_comments() {
     let events = streamed("a", "hello you", None);
     let script = events.clone();
     let (answers, may_answer) = watch::channel(false);
-    let server = Server::start(move |_, _| {
+    let server = start_upstream(move |_, _| {
         UpstreamAnswer::When(
             may_answer.clone(),
             Box::new(UpstreamAnswer::Events(script.clone(), Duration::ZERO)),
@@ -187,7 +187,7 @@ async fn a_stream_that_is_long_in_coming_begins_with_comments() {
 #[tokio::test]
 async fn errors_after_that_stand_in_the_stream() {
     let (refuses, may_refuse) = watch::channel(false);
-    let server = Server::start(move |_, _| {
+    let server = start_upstream(move |_, _| {
         let refused = UpstreamAnswer::Json(401, json!({ "error": { "message": "bad key" } }));
         UpstreamAnswer::When(may_refuse.clone(), Box::new(refused))
     })
@@ -209,7 +209,7 @@ async fn a_stream_that_breaks_or_stalls_or_just_ends_says_so() {
     let half = begun.concat() + "data: {\"id\":\"a\",\"cho";
     for kind in 0..4 {
         let (events, half) = (begun.clone(), half.clone());
-        let server = Server::start(move |_, _| match kind {
+        let server = start_upstream(move |_, _| match kind {
             0 => UpstreamAnswer::Breaks(vec![half.clone()]),
             1 => UpstreamAnswer::Stalls(vec![half.clone()]),
             2 => UpstreamAnswer::Events(vec![half.clone()], Duration::ZERO),
@@ -235,7 +235,7 @@ async fn a_stream_that_breaks_or_stalls_or_just_ends_says_so() {
 
 #[tokio::test]
 async fn answers_that_make_no_sense_pass_or_are_named() {
-    let server = Server::start(|number, _| match number % 2 {
+    let server = start_upstream(|number, _| match number % 2 {
         0 => UpstreamAnswer::Text(200, "text/html", "<html>hello</html>".to_owned()),
         _ => UpstreamAnswer::Text(200, "application/json", "{\"half\":".to_owned()),
     })
@@ -254,7 +254,7 @@ async fn a_page_for_people_becomes_an_error_of_the_dialect() {
     for status in [400_u16, 401, 404, 413, 502, 503] {
         for said in [page, "", "404 page not found"] {
             let server =
-                Server::start(move |_, _| UpstreamAnswer::Text(status, "text/html", said.to_owned())).await;
+                start_upstream(move |_, _| UpstreamAnswer::Text(status, "text/html", said.to_owned())).await;
             let mut upstream = server.upstream(8_000);
             upstream.finds_dialects = false;
             let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(vec![upstream]) });
@@ -273,21 +273,21 @@ async fn a_page_for_people_becomes_an_error_of_the_dialect() {
         }
     }
     // A proxy that wants a login is not the client's own.
-    let server = Server::start(move |_, _| UpstreamAnswer::Text(407, "text/html", page.to_owned())).await;
+    let server = start_upstream(move |_, _| UpstreamAnswer::Text(407, "text/html", page.to_owned())).await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
     assert_eq!(reply.status, StatusCode::BAD_GATEWAY);
     let message = error(&body(reply).await)["message"].as_str().unwrap().to_owned();
     assert!(message.contains("answered with status 407; it is the answer of a proxy"), "{message}");
-    assert!(message.contains(server.url.trim_end_matches("/v1")), "the address is named: {message}");
+    assert!(message.contains(&server.url("")), "the address is named: {message}");
     // A longer one may have been too long, whatever our figures say, and nothing is said that is not so.
-    let server = Server::start(|_, _| UpstreamAnswer::Text(400, "text/plain", String::new())).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Text(400, "text/plain", String::new())).await;
     let reply = server.gateway(32_000).answer(chat(request(&[user(words(3_000, 1))], false))).await;
     let message = error(&body(reply).await)["message"].as_str().unwrap().to_owned();
     assert!(message.contains("nothing can be left out") && !message.contains("usable"), "{message}");
     // What is an error already passes as it came.
     let own = "{ \"error\" : {\"message\": \"no\", \"odd\": 1} }";
     let server =
-        Server::start(move |_, _| UpstreamAnswer::Text(418, "application/json", own.to_owned())).await;
+        start_upstream(move |_, _| UpstreamAnswer::Text(418, "application/json", own.to_owned())).await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
     assert_eq!((reply.status.as_u16(), &body(reply).await[..]), (418, own.as_bytes()));
 }
@@ -301,30 +301,30 @@ async fn an_answer_that_the_window_has_cut_is_the_clients_if_nothing_can_be_left
     };
     let cut = full(60, 3_940);
     let answered = cut.clone();
-    let server = Server::start(move |_, _| UpstreamAnswer::Json(200, answered.clone())).await;
+    let server = start_upstream(move |_, _| UpstreamAnswer::Json(200, answered.clone())).await;
     let reply = server.gateway(4_000).answer(chat(request(&[user("go on for ever")], false))).await;
     assert_eq!((reply.status, body_json(reply).await), (StatusCode::OK, cut));
     // One that may have read only a part of the request is, too, and it is said so.
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("what?", 1_010, 3))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("what?", 1_010, 3))).await;
     let reply = server.unstated_gateway().answer(chat(request(&[user(words(2_000, 1))], false))).await;
     assert_eq!(reply.status, StatusCode::OK);
     assert!(header(&reply, "x-longhaul-reason").contains("has read 1010 of"), "{:?}", reply.headers);
     // An error that came with 200 is no answer.
     let error = json!({ "error": "Context size has been exceeded" });
-    let server = Server::start(move |_, _| UpstreamAnswer::Json(200, error.clone())).await;
+    let server = start_upstream(move |_, _| UpstreamAnswer::Json(200, error.clone())).await;
     let reply = server.gateway(4_000).answer(chat(request(&[user("hi")], false))).await;
     assert!(!reply.status.is_success(), "{:?}", reply.status);
 }
 
 #[tokio::test]
 async fn a_name_that_no_model_has_is_not_kept() {
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let gateway = server.gateway(4_000);
     let asked = json!({ "model": "m".repeat(513), "messages": [user("hi")] }).to_string();
     let reply = gateway.answer(chat(asked)).await;
     assert_eq!(reply.status, StatusCode::BAD_REQUEST);
     assert_eq!(error(&body(reply).await)["param"], "model");
-    assert!(server.sent().is_empty());
+    assert!(server.received().is_empty());
 }
 
 #[tokio::test]
@@ -336,7 +336,7 @@ async fn a_whole_stream_passes_however_it_ends_and_comes() {
     for whole in [events, bare, odd, crlf] {
         // The network may cut anywhere, so each character comes as a piece of its own.
         let pieces: Vec<String> = whole.chars().map(String::from).collect();
-        let server = Server::start(move |_, _| UpstreamAnswer::Events(pieces.clone(), Duration::ZERO)).await;
+        let server = start_upstream(move |_, _| UpstreamAnswer::Events(pieces.clone(), Duration::ZERO)).await;
         let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
         assert_eq!(String::from_utf8_lossy(&body(reply).await), whole);
     }
@@ -349,7 +349,7 @@ async fn an_end_that_is_half_an_event_is_left_out() {
     let usage = events.pop().unwrap();
     let whole = events.concat();
     let half = format!("{whole}{}", &usage[..usage.len() / 2]);
-    let server = Server::start(move |_, _| UpstreamAnswer::Events(vec![half.clone()], Duration::ZERO)).await;
+    let server = start_upstream(move |_, _| UpstreamAnswer::Events(vec![half.clone()], Duration::ZERO)).await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
     assert_eq!(String::from_utf8_lossy(&body(reply).await), whole);
 }
@@ -362,7 +362,7 @@ async fn an_event_without_end_is_not_kept() {
         let begun = streamed("a", "hello", None)[..2].concat();
         let first = format!("{begun}data: ");
         let server =
-            Server::start(move |_, _| UpstreamAnswer::Endless(first.clone(), more.clone(), Duration::ZERO))
+            start_upstream(move |_, _| UpstreamAnswer::Endless(first.clone(), more.clone(), Duration::ZERO))
                 .await;
         let mut upstream = server.upstream(8_000);
         upstream.endpoint.declared.prefill = Some(prefill);
@@ -378,7 +378,7 @@ async fn silence_ends_however_often_the_line_is_kept_alive() {
     for prefill in [false, true] {
         let begun = streamed("a", "hello", None)[..2].to_vec();
         let script = begun.clone();
-        let server = Server::start(move |_, _| UpstreamAnswer::Stalls(script.clone())).await;
+        let server = start_upstream(move |_, _| UpstreamAnswer::Stalls(script.clone())).await;
         let mut upstream = server.upstream(8_000);
         upstream.endpoint.declared.prefill = Some(prefill);
         // Several keep-alive intervals: the gateway's own comments must not count as the upstream's life.
@@ -399,7 +399,7 @@ async fn comments_for_ever_are_no_answer() {
         // Far shorter than the time-out below, so that only a real event can stop the clock.
         let gap = Duration::from_millis(10);
         let server =
-            Server::start(move |_, _| UpstreamAnswer::Endless(String::new(), comment.clone(), gap)).await;
+            start_upstream(move |_, _| UpstreamAnswer::Endless(String::new(), comment.clone(), gap)).await;
         let mut upstream = server.upstream(8_000);
         upstream.endpoint.declared.prefill = Some(prefill);
         upstream.endpoint.timeouts.first_byte = Some(Duration::from_millis(300));
@@ -573,8 +573,8 @@ fn distorted(whole: &Value) -> Vec<Value> {
 
 #[tokio::test]
 async fn whatever_a_field_is_the_answer_is_one() {
-    let chat_server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
-    let any = Server::start(|_, _| UpstreamAnswer::Json(400, json!({ "error": { "message": "no" } }))).await;
+    let chat_server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
+    let any = start_upstream(|_, _| UpstreamAnswer::Json(400, json!({ "error": { "message": "no" } }))).await;
     let mut speaks_all = any.upstream(8_000);
     speaks_all.dialects = vec![Dialect::Chat, Dialect::Messages, Dialect::Responses];
     let gateways = [gateway(waiting(vec![chat_server.upstream(8_000)])), gateway(waiting(vec![speaks_all]))];
@@ -618,7 +618,7 @@ async fn whatever_a_field_is_the_answer_is_one() {
 
 #[tokio::test]
 async fn odd_texts_are_read_or_refused() {
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let gateway = server.gateway(8_000);
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     let asked =
@@ -638,7 +638,7 @@ async fn odd_texts_are_read_or_refused() {
         let reply = gateway.answer(chat(asked.clone())).await;
         assert_eq!(reply.status.as_u16(), status, "{asked:.200}");
     }
-    assert!(String::from_utf8_lossy(&server.sent().last().unwrap().body).contains("half \\ufffd"));
+    assert!(String::from_utf8_lossy(&server.received().last().unwrap().body).contains("half \\ufffd"));
     let reply = gateway.answer(chat(b"{\"model\":\"m\",\"messages\":[\"\xff\"]}".to_vec())).await;
     assert_eq!(reply.status, StatusCode::BAD_REQUEST);
 }

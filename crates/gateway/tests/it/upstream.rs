@@ -14,48 +14,60 @@ use longhaul_gateway::{
     ClientRequest, Gateway, GatewayDependencies, GatewayOptions, GatewayReply, ReplyBody, UpstreamOptions,
 };
 use longhaul_providers::connect::Kind;
-use longhaul_testkit::ScriptedUpstream;
 pub(crate) use longhaul_testkit::chat::{answer as said, stream as streamed};
-pub(crate) use longhaul_testkit::{ReceivedRequest, UpstreamAnswer};
+pub(crate) use longhaul_testkit::{ReceivedRequest, ScriptedUpstream, UpstreamAnswer};
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
-/// A scripted upstream whose script is given the number of the request, from 0, and its body.
-pub(crate) struct Server {
-    pub(crate) url: String,
-    upstream: ScriptedUpstream,
+use crate::shortening::is_summary_request;
+
+/// Starts an upstream whose script is given the number of the request, from 0, and its body.
+pub(crate) async fn start_upstream(
+    script: impl Fn(usize, &Value) -> UpstreamAnswer + Send + Sync + 'static,
+) -> ScriptedUpstream {
+    ScriptedUpstream::start_without_pages(move |request| script(request.number, &request.json())).await
 }
 
-impl Server {
-    pub(crate) async fn start(
-        script: impl Fn(usize, &Value) -> UpstreamAnswer + Send + Sync + 'static,
-    ) -> Self {
-        Self::start_with("/none", Value::Null, script).await
+/// Starts an upstream that says of itself that it is llama.cpp with a window.
+pub(crate) async fn start_llama_cpp(
+    window: u64,
+    script: impl Fn(usize, &Value) -> UpstreamAnswer + Send + Sync + 'static,
+) -> ScriptedUpstream {
+    let settings = json!({ "n_ctx": window });
+    let props = json!({ "default_generation_settings": settings, "total_slots": 1, "chat_template": "" });
+    let page = move |path: &str| {
+        Some(if path == "/props" {
+            UpstreamAnswer::Json(200, props.clone())
+        } else {
+            UpstreamAnswer::Json(404, Value::Null)
+        })
+    };
+    ScriptedUpstream::start_beside(page, move |request| script(request.number, &request.json())).await
+}
+
+/// An upstream as the tests of a gateway use it.
+pub(crate) trait GatewayUpstream {
+    /// Returns the options of this upstream with a declared window.
+    fn upstream(&self, window: u64) -> UpstreamOptions;
+
+    /// Returns a gateway before this upstream only.
+    fn gateway(&self, window: u64) -> Gateway {
+        gateway(waiting(vec![self.upstream(window)]))
     }
 
-    /// Starts an upstream with a page that says what the server is. It has no other pages.
-    pub(crate) async fn start_with(
-        page: &str,
-        says: Value,
-        script: impl Fn(usize, &Value) -> UpstreamAnswer + Send + Sync + 'static,
-    ) -> Self {
-        let page = page.to_owned();
-        let pages = move |path: &str| {
-            let status = if path == page { 200 } else { 404 };
-            Some(UpstreamAnswer::Json(status, if path == page { says.clone() } else { Value::Null }))
-        };
-        let script = move |request: &ReceivedRequest| script(request.number, &request.json());
-        let upstream = ScriptedUpstream::start_beside(pages, script).await;
-        Self { url: upstream.url("/v1"), upstream }
-    }
+    /// Returns a gateway before this upstream only, where nobody states its window.
+    fn unstated_gateway(&self) -> Gateway;
 
-    pub(crate) fn sent(&self) -> Vec<ReceivedRequest> {
-        self.upstream.received()
-    }
+    /// Returns the requests for summaries.
+    fn summary_requests(&self) -> Vec<ReceivedRequest>;
 
-    /// An upstream of this server with a declared window.
-    pub(crate) fn upstream(&self, window: u64) -> UpstreamOptions {
-        let mut upstream = UpstreamOptions::new("up", Kind::OpenAiCompatible, self.url.as_str());
+    /// Returns the requests for answers.
+    fn main_requests(&self) -> Vec<ReceivedRequest>;
+}
+
+impl GatewayUpstream for ScriptedUpstream {
+    fn upstream(&self, window: u64) -> UpstreamOptions {
+        let mut upstream = UpstreamOptions::new("up", Kind::OpenAiCompatible, self.url("/v1"));
         let declared = &mut upstream.endpoint.declared;
         (declared.window, declared.tools, declared.images) = (Some(window), Some(true), Some(true));
         // A hang fails a test sooner than after the minutes that a model may take.
@@ -64,15 +76,16 @@ impl Server {
         upstream
     }
 
-    /// A gateway before this server only.
-    pub(crate) fn gateway(&self, window: u64) -> Gateway {
-        gateway(waiting(vec![self.upstream(window)]))
+    fn unstated_gateway(&self) -> Gateway {
+        gateway(waiting(vec![UpstreamOptions::new("up", Kind::OpenAiCompatible, self.url("/v1"))]))
     }
 
-    /// The same where nobody states its window.
-    pub(crate) fn unstated_gateway(&self) -> Gateway {
-        let upstream = UpstreamOptions::new("up", Kind::OpenAiCompatible, self.url.as_str());
-        gateway(waiting(vec![upstream]))
+    fn summary_requests(&self) -> Vec<ReceivedRequest> {
+        self.received().into_iter().filter(|request| is_summary_request(&request.json())).collect()
+    }
+
+    fn main_requests(&self) -> Vec<ReceivedRequest> {
+        self.received().into_iter().filter(|request| !is_summary_request(&request.json())).collect()
     }
 }
 

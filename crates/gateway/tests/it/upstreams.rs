@@ -20,7 +20,7 @@ fn model(name: &str, upstream_name: &str) -> UpstreamModelEntry {
     UpstreamModelEntry { name: name.into(), upstream_name: upstream_name.into(), declared }
 }
 
-fn named(server: &Server, name: &str, models: Vec<UpstreamModelEntry>) -> UpstreamOptions {
+fn named(server: &ScriptedUpstream, name: &str, models: Vec<UpstreamModelEntry>) -> UpstreamOptions {
     UpstreamOptions { name: name.to_owned(), models, ..server.upstream(8_000) }
 }
 
@@ -31,11 +31,11 @@ fn ask(model: &str) -> ClientRequest {
 #[tokio::test]
 async fn the_next_is_asked_where_the_first_has_no_time_or_is_broken() {
     for broken in [500, 503, 429] {
-        let first = Server::start(move |_, _| {
+        let first = start_upstream(move |_, _| {
             UpstreamAnswer::Json(broken, json!({ "error": { "message": "not now" } }))
         })
         .await;
-        let second = Server::start(|_, _| UpstreamAnswer::Json(200, said("fine", 9, 1))).await;
+        let second = start_upstream(|_, _| UpstreamAnswer::Json(200, said("fine", 9, 1))).await;
         let upstreams = vec![
             named(&first, "first", vec![model("coder", "a")]),
             named(&second, "second", vec![model("coder", "b")]),
@@ -43,8 +43,8 @@ async fn the_next_is_asked_where_the_first_has_no_time_or_is_broken() {
         let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(upstreams) });
         let reply = gateway.answer(ask("coder")).await;
         assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "second"));
-        assert_eq!(first.sent()[0].json()["model"], "a");
-        assert_eq!(second.sent()[0].json()["model"], "b");
+        assert_eq!(first.received()[0].json()["model"], "a");
+        assert_eq!(second.received()[0].json()["model"], "b");
         let models = gateway.models();
         assert_eq!(models.iter().map(|model| model.window).collect::<Vec<_>>(), [Some(16_000); 2]);
     }
@@ -57,22 +57,23 @@ async fn the_next_is_asked_where_nobody_is_and_no_other_when_it_is_the_callers_f
         format!("http://{}/v1", listener.local_addr().unwrap())
     };
     let second =
-        Server::start(|_, _| UpstreamAnswer::Json(400, json!({ "error": { "message": "no such field" } })))
+        start_upstream(|_, _| UpstreamAnswer::Json(400, json!({ "error": { "message": "no such field" } })))
             .await;
-    let third = Server::start(|_, _| UpstreamAnswer::Json(200, said("fine", 9, 1))).await;
+    let third = start_upstream(|_, _| UpstreamAnswer::Json(200, said("fine", 9, 1))).await;
     let mut nobody = UpstreamOptions::new("nobody", Kind::OpenAiCompatible, gone);
     nobody.endpoint.declared = second.upstream(8_000).endpoint.declared;
     let upstreams = vec![nobody, named(&second, "second", Vec::new()), named(&third, "third", Vec::new())];
     let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(upstreams) });
     let reply = gateway.answer(ask("any")).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::BAD_REQUEST, "second"));
-    assert!(third.sent().is_empty());
+    assert!(third.received().is_empty());
 }
 
 #[tokio::test]
 async fn each_conversation_stays_at_its_replica_and_all_have_their_share() {
     let fine = || UpstreamAnswer::Json(200, said("fine", 9, 1));
-    let (first, second) = (Server::start(move |_, _| fine()).await, Server::start(move |_, _| fine()).await);
+    let (first, second) =
+        (start_upstream(move |_, _| fine()).await, start_upstream(move |_, _| fine()).await);
     let replica = |server, name: &str| named(server, name, vec![model("coder", "the same")]);
     let gateway = gateway(waiting(vec![replica(&first, "first"), replica(&second, "second")]));
     let mut names = Vec::new();
@@ -104,7 +105,7 @@ async fn one_that_was_not_there_is_asked_after_the_others_for_a_while() {
             counted.fetch_add(1, Ordering::SeqCst);
         }
     });
-    let second = Server::start(|_, _| UpstreamAnswer::Json(200, said("fine", 9, 1))).await;
+    let second = start_upstream(|_, _| UpstreamAnswer::Json(200, said("fine", 9, 1))).await;
     let mut first = UpstreamOptions::new("first", Kind::OpenAiCompatible, url);
     first.endpoint.declared = second.upstream(8_000).endpoint.declared;
     let upstreams = vec![first, named(&second, "second", Vec::new())];
@@ -123,17 +124,18 @@ async fn one_that_was_not_there_is_asked_after_the_others_for_a_while() {
 
 #[tokio::test]
 async fn an_answer_that_has_begun_is_not_begun_elsewhere() {
-    let first = Server::start(|_, _| UpstreamAnswer::Breaks(streamed("a", "half", None)[..2].to_vec())).await;
-    let second = Server::start(|_, _| UpstreamAnswer::Json(200, said("fine", 9, 1))).await;
+    let first =
+        start_upstream(|_, _| UpstreamAnswer::Breaks(streamed("a", "half", None)[..2].to_vec())).await;
+    let second = start_upstream(|_, _| UpstreamAnswer::Json(200, said("fine", 9, 1))).await;
     let upstreams = vec![named(&first, "first", Vec::new()), named(&second, "second", Vec::new())];
     let reply = gateway(waiting(upstreams)).answer(chat(request(&[user("hi")], true))).await;
     assert_eq!(header(&reply, "x-longhaul-upstream"), "first");
     assert!(!body(reply).await.is_empty());
-    assert!(second.sent().is_empty());
+    assert!(second.received().is_empty());
 }
 
 /// Half an answer of 40 words to a request of about 130 tokens, at a server that goes on with answers.
-fn breaking(server: &Server, name: &str) -> UpstreamOptions {
+fn breaking(server: &ScriptedUpstream, name: &str) -> UpstreamOptions {
     let mut upstream = named(server, name, Vec::new());
     upstream.endpoint.declared.window = Some(900);
     upstream.endpoint.declared.prefill = Some(true);
@@ -143,9 +145,9 @@ fn breaking(server: &Server, name: &str) -> UpstreamOptions {
 #[tokio::test]
 async fn what_an_upstream_cost_before_the_next_was_asked_is_billed() {
     let half = || UpstreamAnswer::Breaks(streamed("a", &words(40, 1), None)[..41].to_vec());
-    let first = Server::start(move |_, _| half()).await;
+    let first = start_upstream(move |_, _| half()).await;
     let second =
-        Server::start(|_, _| UpstreamAnswer::Events(streamed("b", "fine", Some((412, 1))), Duration::ZERO))
+        start_upstream(|_, _| UpstreamAnswer::Events(streamed("b", "fine", Some((412, 1))), Duration::ZERO))
             .await;
     let messages = [user(words(400, 2))];
     let upstreams = vec![breaking(&first, "first"), breaking(&second, "second")];
@@ -168,12 +170,12 @@ async fn what_an_upstream_cost_before_the_next_was_asked_is_billed() {
 async fn an_upstream_that_cost_nothing_leaves_no_trace() {
     for stream in [true, false] {
         let first =
-            Server::start(|_, _| UpstreamAnswer::Json(503, json!({ "error": { "message": "not now" } })))
+            start_upstream(|_, _| UpstreamAnswer::Json(503, json!({ "error": { "message": "not now" } })))
                 .await;
         let fine = streamed("b", "fine", Some((9, 1)));
         let whole = said("fine", 9, 1).to_string();
         let (events, expected) = (fine.clone(), if stream { fine.concat() } else { whole.clone() });
-        let second = Server::start(move |_, _| match stream {
+        let second = start_upstream(move |_, _| match stream {
             true => UpstreamAnswer::Events(events.clone(), Duration::ZERO),
             false => UpstreamAnswer::Text(200, "application/json", whole.clone()),
         })
@@ -188,12 +190,12 @@ async fn an_upstream_that_cost_nothing_leaves_no_trace() {
 
 #[tokio::test]
 async fn a_summary_that_was_paid_before_the_next_was_asked_is_billed() {
-    let first = Server::start(|_, body| match crate::shortening::is_summary_request(body) {
+    let first = start_upstream(|_, body| match crate::shortening::is_summary_request(body) {
         true => crate::shortening::pruned(),
         false => UpstreamAnswer::Json(503, json!({ "error": { "message": "not now" } })),
     })
     .await;
-    let second = Server::start(|_, _| UpstreamAnswer::Json(200, said("fine", 2_800, 1))).await;
+    let second = start_upstream(|_, _| UpstreamAnswer::Json(200, said("fine", 2_800, 1))).await;
     let mut large = named(&second, "second", Vec::new());
     large.endpoint.declared.window = Some(100_000);
     let mut small = named(&first, "first", Vec::new());
@@ -201,34 +203,31 @@ async fn a_summary_that_was_paid_before_the_next_was_asked_is_billed() {
     let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(vec![small, large]) });
     let reply = gateway.answer(chat(request(&crate::model::conversation(24), false))).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "second"));
-    let summaries =
-        first.sent().iter().filter(|sent| crate::shortening::is_summary_request(&sent.json())).count();
+    let summaries = first.summary_requests().len();
     let total = body_json(reply).await["x_longhaul"].clone();
     assert!(summaries > 0);
-    assert_eq!(total["calls"], first.sent().len() + 1, "{total}");
+    assert_eq!(total["calls"], first.received().len() + 1, "{total}");
     assert_eq!(total["billed"]["input_tokens"], 2_800 + 100 * summaries, "{total}");
     assert_eq!(total["billed"]["estimated"], false);
 }
 
 #[tokio::test]
 async fn who_lists_a_model_is_asked_and_who_takes_any_for_the_others() {
-    let any = Server::start(|_, _| UpstreamAnswer::Json(200, said("fine", 9, 1))).await;
-    let listing = Server::start(|_, _| UpstreamAnswer::Json(500, json!({}))).await;
+    let any = start_upstream(|_, _| UpstreamAnswer::Json(200, said("fine", 9, 1))).await;
+    let listing = start_upstream(|_, _| UpstreamAnswer::Json(500, json!({}))).await;
     let upstreams =
         vec![named(&any, "any", Vec::new()), named(&listing, "listing", vec![model("coder", "coder")])];
     let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(upstreams) });
     let reply = gateway.answer(ask("coder")).await;
     assert_eq!(reply.status, StatusCode::INTERNAL_SERVER_ERROR, "what another server has is not its model");
-    assert!(any.sent().is_empty());
+    assert!(any.received().is_empty());
     assert_eq!(gateway.answer(ask("else")).await.status, StatusCode::OK);
 }
 
 /// A server that says of itself that it is llama.cpp.
-async fn llama(messages: u16) -> Server {
-    Server::start_with(
-        "/props",
-        json!({ "default_generation_settings": { "n_ctx": 8_000 }, "total_slots": 1, "chat_template": "" }),
-        move |_, body| match (body.get("max_tokens").is_some() && body.get("stream").is_none(), messages) {
+async fn llama(messages: u16) -> ScriptedUpstream {
+    start_llama_cpp(8_000, move |_, body| {
+        match (body.get("max_tokens").is_some() && body.get("stream").is_none(), messages) {
             (true, 200) => UpstreamAnswer::Json(
                 200,
                 json!({ "id": "m", "type": "message", "role": "assistant", "model": "m",
@@ -239,8 +238,8 @@ async fn llama(messages: u16) -> Server {
             // As a proxy in front of it says it.
             (true, status) => UpstreamAnswer::Text(status, "text/plain", "404 page not found".to_owned()),
             (false, _) => UpstreamAnswer::Events(streamed("a", "translated", Some((5, 1))), Duration::ZERO),
-        },
-    )
+        }
+    })
     .await
 }
 
@@ -252,7 +251,7 @@ async fn a_server_that_speaks_several_dialects_is_found_out() {
         (405, vec!["/v1/messages", "/v1/chat/completions", "/v1/chat/completions"], "translated"),
     ] {
         let server = llama(status).await;
-        let mut upstream = UpstreamOptions::new("up", Kind::OpenAiCompatible, server.url.as_str());
+        let mut upstream = UpstreamOptions::new("up", Kind::OpenAiCompatible, server.url("/v1"));
         upstream.endpoint.timeouts.first_byte = Some(Duration::from_secs(30));
         let gateway = gateway(waiting(vec![upstream]));
         let asked = json!({ "model": "m", "max_tokens": 9, "messages": [user("hi")] }).to_string();
@@ -263,7 +262,7 @@ async fn a_server_that_speaks_several_dialects_is_found_out() {
             let said: Value = body_json(reply).await;
             assert_eq!(said["content"][0]["text"], text);
         }
-        let asked: Vec<String> = server.sent().into_iter().map(|sent| sent.path).collect();
+        let asked: Vec<String> = server.received().into_iter().map(|sent| sent.path).collect();
         assert_eq!(asked, paths);
     }
 }
@@ -271,7 +270,7 @@ async fn a_server_that_speaks_several_dialects_is_found_out() {
 #[tokio::test]
 async fn a_header_that_repeats_the_key_is_left_out() {
     let key = "sk-0123456789abcdef";
-    let server = Server::start(move |_, _| {
+    let server = start_upstream(move |_, _| {
         let headers = vec![
             ("content-type", "application/json".to_owned()),
             ("x-seen-key", format!("Bearer {key}")),
@@ -293,9 +292,9 @@ async fn a_header_that_repeats_the_key_is_left_out() {
 async fn a_base_url_without_a_path_that_has_no_such_path_is_told_so() {
     let lost = || UpstreamAnswer::Text(404, "text/plain", "404 page not found".to_owned());
     for (dialect, kind) in [(Dialect::Chat, Kind::OpenAiCompatible), (Dialect::Chat, Kind::Anthropic)] {
-        let server = Server::start(move |_, _| lost()).await;
-        let place = server.url.trim_end_matches("/v1").to_owned();
-        for (base_url, is_told) in [(place.clone(), true), (server.url.clone(), false)] {
+        let server = start_upstream(move |_, _| lost()).await;
+        let place = server.url("");
+        for (base_url, is_told) in [(place.clone(), true), (server.url("/v1"), false)] {
             let upstream = UpstreamOptions::new("up", kind, base_url);
             let gateway = gateway(waiting(vec![upstream]));
             let reply = gateway.answer(call(dialect, &[user("hi")], false)).await;
@@ -307,8 +306,8 @@ async fn a_base_url_without_a_path_that_has_no_such_path_is_told_so() {
         }
     }
     let absent = |_, _: &Value| UpstreamAnswer::Json(404, json!({ "error": { "message": "no such model" } }));
-    let server = Server::start(absent).await;
-    let upstream = UpstreamOptions::new("up", Kind::OpenAiCompatible, server.url.trim_end_matches("/v1"));
+    let server = start_upstream(absent).await;
+    let upstream = UpstreamOptions::new("up", Kind::OpenAiCompatible, server.url(""));
     let reply = gateway(waiting(vec![upstream])).answer(chat(request(&[user("hi")], false))).await;
     assert_eq!(body_json(reply).await, json!({ "error": { "message": "no such model" } }), "as it is");
 }

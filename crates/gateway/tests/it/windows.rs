@@ -32,10 +32,10 @@ impl SharedWindowStore for Sessions {
 }
 
 /// A server of which nobody says how large its window is.
-fn unsaid(server: &Server) -> UpstreamOptions {
+fn unsaid(server: &ScriptedUpstream) -> UpstreamOptions {
     UpstreamOptions {
         window_key: "context_window",
-        ..UpstreamOptions::new("up", Kind::OpenAiCompatible, server.url.as_str())
+        ..UpstreamOptions::new("up", Kind::OpenAiCompatible, server.url("/v1"))
     }
 }
 
@@ -46,7 +46,7 @@ fn beside(sessions: &Arc<Sessions>, upstream: UpstreamOptions) -> Gateway {
 
 #[tokio::test]
 async fn what_a_session_has_learned_the_gateway_knows() {
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let sessions = Arc::new(Sessions::default());
     let gateway = beside(&sessions, unsaid(&server));
     let ask = async |_: ()| gateway.answer(chat(request(&[user("hi")], false))).await;
@@ -55,11 +55,11 @@ async fn what_a_session_has_learned_the_gateway_knows() {
         header(&first, "x-longhaul-window"),
         "32000 (assumed; state it with `context_window: N` in longhaul.yml)"
     );
-    sessions.learn(&server.url, &origin("m"), Some(16_000));
+    sessions.learn(&server.url("/v1"), &origin("m"), Some(16_000));
     assert_eq!(header(&ask(()).await, "x-longhaul-window"), "16000 (learned)");
     let known = gateway.window("m", false).await.unwrap();
     assert_eq!((known.tokens, known.said()), (16_000, "learned"));
-    sessions.learn(&server.url, &origin("m"), Some(9_000));
+    sessions.learn(&server.url("/v1"), &origin("m"), Some(9_000));
     assert_eq!(header(&ask(()).await, "x-longhaul-window"), "9000 (learned)", "the newest");
 }
 
@@ -68,8 +68,8 @@ fn origin(model: &str) -> ModelOrigin {
 }
 
 /// A server that refuses what is longer than 2,000 words.
-async fn narrow() -> Server {
-    Server::start(|_, body| {
+async fn narrow() -> ScriptedUpstream {
+    start_upstream(|_, body| {
         if crate::shortening::is_summary_request(body) {
             return crate::shortening::pruned();
         }
@@ -95,13 +95,13 @@ async fn what_the_gateway_has_learned_sessions_know() {
         .collect();
     let reply = gateway.answer(chat(request(&long, false))).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-window")), (StatusCode::OK, "2000 (learned)"));
-    assert_eq!(sessions.window(&server.url, &origin("m")), Some(2_000));
-    assert_eq!(sessions.window(&server.url, &origin("other")), None, "another model may have another");
+    assert_eq!(sessions.window(&server.url("/v1"), &origin("m")), Some(2_000));
+    assert_eq!(sessions.window(&server.url("/v1"), &origin("other")), None, "another model may have another");
 }
 
 /// A server that counts a token for four bytes of content, and refuses what is longer than its window.
-async fn by_bytes(window: usize) -> Server {
-    Server::start(move |_, body| {
+async fn by_bytes(window: usize) -> ScriptedUpstream {
+    start_upstream(move |_, body| {
         let messages = body["messages"].as_array().unwrap();
         let bytes: usize = messages.iter().map(|message| message["content"].as_str().unwrap().len()).sum();
         let size = bytes / 4;
@@ -137,26 +137,26 @@ async fn who_counts_more_than_we_do_is_asked_after_one_refusal_and_has_the_windo
                 assert_eq!(told, format!("{window} (learned)"), "{strategy}");
                 body(reply).await;
             }
-            assert_eq!(sessions.window(&server.url, &origin("m")), Some(window as u64), "{strategy}");
+            assert_eq!(sessions.window(&server.url("/v1"), &origin("m")), Some(window as u64), "{strategy}");
         }
     }
 }
 
 #[tokio::test]
 async fn what_turns_out_wrong_is_forgotten_by_all() {
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 12_000, 1))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 12_000, 1))).await;
     let sessions = Arc::new(Sessions::default());
-    sessions.learn(&server.url, &origin("m"), Some(9_000));
+    sessions.learn(&server.url("/v1"), &origin("m"), Some(9_000));
     let gateway = beside(&sessions, unsaid(&server));
     gateway.answer(chat(request(&[user("hi")], false))).await;
-    assert_eq!(sessions.window(&server.url, &origin("m")), None, "12,000 went through");
+    assert_eq!(sessions.window(&server.url("/v1"), &origin("m")), None, "12,000 went through");
 }
 
 #[tokio::test]
 async fn what_a_person_states_is_for_nobody_else_to_learn() {
     let server = narrow().await;
     let sessions = Arc::new(Sessions::default());
-    sessions.learn(&server.url, &origin("m"), Some(700));
+    sessions.learn(&server.url("/v1"), &origin("m"), Some(700));
     let gateway = beside(&sessions, server.upstream(8_000));
     let reply = gateway.answer(chat(request(&[user("hi")], false))).await;
     assert_eq!(header(&reply, "x-longhaul-window"), "8000 (stated)");
@@ -164,12 +164,7 @@ async fn what_a_person_states_is_for_nobody_else_to_learn() {
 
 #[tokio::test]
 async fn a_window_is_told_with_who_says_so() {
-    let server = Server::start_with(
-        "/props",
-        json!({ "default_generation_settings": { "n_ctx": 4_096 }, "total_slots": 1, "chat_template": "" }),
-        |_, _| UpstreamAnswer::Json(200, said("hi", 9, 1)),
-    )
-    .await;
+    let server = start_llama_cpp(4_096, |_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let mut upstream = unsaid(&server);
     let own = DeclaredLimits { window: Some(7_000), ..DeclaredLimits::default() };
     upstream.declared_of = BTreeMap::from([("small".to_owned(), own)]);
@@ -186,7 +181,7 @@ async fn a_window_is_told_with_who_says_so() {
 
 #[tokio::test]
 async fn a_request_without_a_model_is_for_the_one_that_is_named_or_for_the_first() {
-    let server = Server::start(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
+    let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let asked = r#"{"messages":[{"role":"user","content":"hi"}],"seed":1.50}"#;
     let none = server.gateway(8_000).answer(chat(asked)).await;
     assert_eq!(none.status, StatusCode::BAD_REQUEST);
@@ -208,14 +203,14 @@ async fn a_request_without_a_model_is_for_the_one_that_is_named_or_for_the_first
         ] {
             let reply = gateway.answer(chat(asked)).await;
             assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, upstream));
-            let sent = server.sent().pop().unwrap();
+            let sent = server.received().pop().unwrap();
             assert_eq!(sent.json()["model"], model);
             assert!(String::from_utf8_lossy(&sent.body).contains(r#""seed":1.50"#), "the rest is as it was");
         }
     }
 }
 
-fn listing(server: &Server) -> UpstreamOptions {
+fn listing(server: &ScriptedUpstream) -> UpstreamOptions {
     let model = longhaul_gateway::UpstreamModelEntry {
         name: "coder".into(),
         upstream_name: "real/coder".into(),

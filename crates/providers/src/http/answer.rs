@@ -12,15 +12,15 @@ use tokio::time::timeout;
 
 use super::arguments::{EmptyArgumentsFilter, settled_answer};
 use super::base_url::{BaseUrl, is_elsewhere, is_page, names_missing_model, page, with_tried_hint};
-use super::bounds::{self, AnswerByteCounts};
+use super::body_idle_timeout::BodyIdleTimeout;
+use super::byte_counts::{self, AnswerByteCounts};
 use super::joined_events::join_characters;
-use super::patience::ProgressDeadline;
-use super::silence::BodyIdleTimeout;
+use super::progress_deadline::ProgressDeadline;
 use super::{
     ByteStream, MAX_ERROR_BYTES, ProviderHttpClient, collect, endpoint, request_id, too_large_error,
 };
 use crate::sse::{self, EventStream};
-use crate::{ModelEvent, ModelStream, ProviderError, lines};
+use crate::{ModelEvent, ModelStream, ProviderError, ndjson};
 use longhaul_wire::{StreamDecoder, server_error, surrogates};
 
 /// The wait for usage and the closing event once the stop reason is known. A complete answer does not wait for a
@@ -165,11 +165,11 @@ async fn open<D: StreamDecoder>(
     let all: ByteStream = Box::pin(futures_util::stream::iter([Ok(start)]).chain(bytes));
     match kind {
         ResponseBodyKind::Events => {
-            let events = sse::events(bounds::events(all, false, D::MAX_EVENT_BYTES));
+            let events = sse::events(byte_counts::events(all, false, D::MAX_EVENT_BYTES));
             Ok(AnswerReader::streamed(events, patience))
         }
         ResponseBodyKind::Json if D::LINES => {
-            let events = lines::events(bounds::events(all, true, D::MAX_EVENT_BYTES));
+            let events = ndjson::events(byte_counts::events(all, true, D::MAX_EVENT_BYTES));
             Ok(AnswerReader::streamed(events, patience))
         }
         // One byte more than the limit tells a longer answer from one of exactly that size.
@@ -217,7 +217,7 @@ fn not_an_answer_error(body: &[u8], url: &Url) -> ProviderError {
         return page(url, &said);
     }
     let mut error = server_error::from_answer(&said);
-    error.message = format!("this is no answer of a model: {}", error.message);
+    error.message = format!("this is not an answer of a model: {}", error.message);
     error
 }
 

@@ -175,7 +175,7 @@ pub(crate) fn is_elsewhere(error: &ProviderError) -> bool {
 pub(crate) fn page(url: &Url, body: &str) -> ProviderError {
     let title = title(body).map_or_else(String::new, |title| format!(" (\"{title}\")"));
     let message = format!(
-        "{} answered with a web page{title}: this is no answer of a model; is `base_url` the address of an API?",
+        "{} answered with a web page{title}: this is not an answer of a model; is `base_url` the address of an API?",
         shown(url)
     );
     let body = Some(body.to_owned());
@@ -199,6 +199,7 @@ pub(super) fn title(body: &str) -> Option<String> {
     let start = start + lower[start..].find('>')? + 1;
     let end = start + lower[start..].find('<')?;
     let words: Vec<&str> = body[start..end].split_whitespace().collect();
+    // A page in place of an answer is recognised by its title, such as "Sign in".
     let title: String = words.join(" ").chars().take(MAX_TITLE_CHARS).collect();
     (!title.is_empty()).then_some(title)
 }

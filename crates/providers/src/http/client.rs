@@ -54,6 +54,7 @@ pub(crate) fn is_private(url: &Url) -> bool {
             address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local()
         }
         Err(_) => {
+            // Names of home and office networks. A public name never has one of these endings.
             const ENDINGS: [&str; 5] = [".local", ".lan", ".internal", ".localhost", ".home.arpa"];
             !host.is_empty() && (!host.contains('.') || ENDINGS.iter().any(|ending| host.ends_with(ending)))
         }

@@ -16,9 +16,9 @@ pub(super) fn describe(headers: &[(String, Secret)]) -> String {
     // A later header of one name replaces an earlier one, so the newest is the one that was sent.
     let mut newest_first = headers.iter().rev();
     match newest_first.find(|(name, _)| HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known))) {
-        None => "no key was sent: set `api_key_env` in the model's section".to_owned(),
+        None => "no key was sent: set `model.api_key_env` in longhaul.yml".to_owned(),
         Some((name, key)) if key.is_empty() => {
-            format!("the key sent as `{name}` was empty: set the variable that `api_key_env` names")
+            format!("the key sent as `{name}` was empty: set the variable that `model.api_key_env` names")
         }
         Some((name, _)) => format!("a key was sent, as `{name}`"),
     }

@@ -86,6 +86,9 @@ impl NetworkVariables {
         // The causes of a refused connection only repeat the refusal in the system's words.
         if is_refused(error) {
             words.push_str(": connection refused");
+        } else if let Some(text) = connection_fault_text(error).filter(|_| self.proxy_to(url).is_none()) {
+            words.push_str(": ");
+            words.push_str(&text);
         } else {
             push_causes(&mut words, error);
         }
@@ -123,12 +126,10 @@ impl NetworkVariables {
                     Some(way) => format!("{way}, which may show a certificate of its own; {words}"),
                 })
             }
-            ConnectionFault::NoTls => {
-                Some(join(way(), "there is no TLS at this port: does `base_url` have to begin with http://?"))
-            }
+            ConnectionFault::NoTls => Some(join(way(), "does `base_url` have to begin with http://?")),
             ConnectionFault::NoHttp => Some(join(
                 way(),
-                "the answer is no HTTP: if the server speaks TLS, `base_url` must begin with https://",
+                "the answer is not HTTP: if the server speaks TLS, `base_url` must begin with https://",
             )),
             ConnectionFault::Other => way().map(|way| {
                 format!("{way}: is it running? `NO_PROXY` names hosts that are reached without it")
@@ -167,6 +168,22 @@ impl NetworkVariables {
         }
         format!("the certificates to trust are read from there: {}", set.join(", "))
     }
+}
+
+/// Returns a failed connection in words, where the libraries' words tell a person little: an unknown host, or TLS at a
+/// port without it.
+pub fn connection_fault_text(error: &reqwest::Error) -> Option<String> {
+    if causes(error).find_map(tls_error).map(ConnectionFault::of_tls) == Some(ConnectionFault::NoTls) {
+        return Some("that port speaks http://, not https://".to_owned());
+    }
+    // The errors of the resolver have no public type, so their words decide.
+    let has = |words: &str| causes(error).any(|cause| cause.to_string().contains(words));
+    let host = error.url()?.host_str()?;
+    // A machine that is offline cannot tell whether the host exists.
+    if has("Temporary failure in name resolution") {
+        return Some(format!("the host {host} cannot be looked up: is this machine online?"));
+    }
+    has("failed to lookup address").then(|| format!("the host {host} is unknown"))
 }
 
 /// Adds the chain of causes without the library's own first sentence, a repetition of the URL.
@@ -378,7 +395,8 @@ mod tests {
         let variables = NetworkVariables::default();
         let (url, error) = failed("https", b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
         let told = variables.explain(&url, &error);
-        assert!(told.ends_with("does `base_url` have to begin with http://?"), "{told}");
+        let end = ": that port speaks http://, not https://; does `base_url` have to begin with http://?";
+        assert!(told.ends_with(end), "{told}");
         assert!(is_permanent(&url, &error) && !is_certificate(&error));
         // The alert `protocol_version`, as OpenSSL sends it.
         let (url, error) = failed("http", b"\x15\x03\x01\x00\x02\x02\x46").await;

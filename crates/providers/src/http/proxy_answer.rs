@@ -85,7 +85,7 @@ impl RefusalOrigin {
         }
         let server = self.server.as_ref().map(|server| format!(" ({server})")).unwrap_or_default();
         format!(
-            "{title} is no answer of a model server, but of a proxy in front of it{server}: is the server running?"
+            "{title} is not an answer of a model server, but of a proxy in front of it{server}: is the server running?"
         )
     }
 }
@@ -181,7 +181,7 @@ mod tests {
             ("https://box.example", &secure),
         ] {
             let error = explained(url, variables, 502, PAGE, &[("server", "nginx/1.29")]);
-            let expected = "\"503 Service Unavailable\" is no answer of a model server, but of a proxy in front of it \
+            let expected = "\"503 Service Unavailable\" is not an answer of a model server, but of a proxy in front of it \
                             (nginx/1.29): is the server running?";
             assert!(error.message.ends_with(expected), "{url}: {error}");
         }

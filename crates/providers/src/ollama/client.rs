@@ -39,6 +39,7 @@ impl OllamaProvider {
     pub fn new(endpoint: ModelEndpoint) -> Result<Self, ProviderError> {
         let base = base_without_operation(&endpoint.base_url);
         let base = base.trim_end_matches('/');
+        // People take the address of the OpenAI-compatible API, or of the native one. Both stand below the root.
         let base = base.strip_suffix("/v1").or_else(|| base.strip_suffix("/api")).unwrap_or(base);
         let chat = http::endpoint(base, &["api", "chat"])?;
         let addresses = OllamaInfoUrls {

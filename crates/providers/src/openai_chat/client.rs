@@ -1,15 +1,18 @@
 //! The client of Chat Completions servers.
 
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use longhaul_core::message::ModelOrigin;
+use longhaul_core::refusal::PartRefusal;
 
 use super::discover::ServerDiscovery;
 use super::{API, OpenAiChatConfig, ServerFamily, VERSION, count, request};
 use crate::http::{BaseUrl, ProviderHttpClient, answer};
 use crate::{Limits, ModelEndpoint, ModelRequest, ModelStream, Provider, ProviderError};
+use longhaul_wire::chat::RequestAdaptations;
 use longhaul_wire::chat::stream::ChatStreamDecoder;
 
 /// The path of a call, below the base URL.
@@ -25,6 +28,8 @@ pub struct OpenAiChatProvider {
     base: BaseUrl,
     http: ProviderHttpClient,
     discovery: ServerDiscovery,
+    /// The demands of this server, from its refusals in this process.
+    adaptations: Arc<Mutex<RequestAdaptations>>,
 }
 
 impl OpenAiChatProvider {
@@ -43,12 +48,32 @@ impl OpenAiChatProvider {
         )?;
         let http = http.with_variables(&endpoint.variables);
         let discovery = ServerDiscovery::new(http.clone(), &endpoint, &base, family, reread_after);
-        Ok(Self { endpoint, base, http, discovery })
+        Ok(Self { endpoint, base, http, discovery, adaptations: Arc::default() })
     }
 
-    /// Returns the server's family, as far as known.
+    /// Returns the server's family, as far as known, with what its refusals have demanded.
     pub fn family(&self) -> ServerFamily {
-        self.discovery.family()
+        self.adapted(self.discovery.family())
+    }
+
+    fn adapted(&self, family: ServerFamily) -> ServerFamily {
+        self.adaptations.lock().unwrap_or_else(PoisonError::into_inner).apply(family)
+    }
+
+    /// Learns from a refusal. The error then says that the next request differs, so that the caller repeats it and leaves
+    /// nothing out of the conversation.
+    fn learn_from(&self, mut error: ProviderError) -> ProviderError {
+        let mut adaptations = self.adaptations.lock().unwrap_or_else(PoisonError::into_inner);
+        if error.status.is_some()
+            && let Some(change) = adaptations.learn(&error)
+        {
+            tracing::warn!(
+                "the server refuses the form of requests, and from now on {change} ({})",
+                error.message
+            );
+            error.refusal = Some(Box::new(PartRefusal { is_remedied: true, ..PartRefusal::default() }));
+        }
+        error
     }
 }
 
@@ -74,7 +99,7 @@ impl Provider for OpenAiChatProvider {
 
     async fn count(&self, request: &ModelRequest) -> Result<Option<u64>, ProviderError> {
         // A count may come before the first `limits`, when the family is still unknown.
-        let family = self.discovery.ensure_family().await;
+        let family = self.adapted(self.discovery.ensure_family().await);
         let Some(counter) = family.counter.filter(|_| !count::has_media(request)) else { return Ok(None) };
         let body = request::encode(request, &self.endpoint, &family)?;
         count::ask(&self.http, self.base.current(), counter, &body).await
@@ -84,6 +109,7 @@ impl Provider for OpenAiChatProvider {
         let body = self.render(&request)?;
         // The body has the pictures now: the request's copies would only fill memory while the model thinks.
         drop(request);
-        answer::call_below::<ChatStreamDecoder>(&self.http, &self.base, &PATH, body).await
+        let called = answer::call_below::<ChatStreamDecoder>(&self.http, &self.base, &PATH, body).await;
+        called.map_err(|error| self.learn_from(error))
     }
 }

@@ -143,7 +143,7 @@ fn unexpected(answer: &[u8], error: &serde_json::Error) -> ProviderError {
     let body = String::from_utf8_lossy(answer).chars().take(300).collect::<String>();
     let error = ProviderError::new(
         ErrorCode::ThirdParty,
-        format!("the server's answer is no count: {error}: {body}"),
+        format!("the server's answer is not a count: {error}: {body}"),
     );
     ProviderError { body: Some(body), ..error }
 }

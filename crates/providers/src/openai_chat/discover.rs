@@ -178,6 +178,7 @@ impl ServerDiscovery {
     async fn read(&self, pages: &[DiscoveryEndpoint], patience: Duration) -> Option<ServerFacts> {
         let model = self.endpoint.model.as_str();
         let asked = pages.iter().map(|page| async move {
+            // Each page is optional. Servers of this wire describe themselves in different places, or not at all.
             let url = page_url(*page, self.base.current(), model).ok()?;
             let said = self.http.get_json(url.clone(), patience).await;
             let found = said.and_then(|said| read_page(*page, &said, model));

@@ -270,6 +270,7 @@ impl<'a> ScriptedAnswerWriter<'a> {
     }
 
     fn finish(&self, wanted: Option<ModelStopReason>) -> ModelStopReason {
+        // The cut wins over the script, as the limit of a real server wins over its model.
         let natural = if self.calls > 0 { ModelStopReason::ToolCalls } else { ModelStopReason::Stop };
         if self.cut { ModelStopReason::Length } else { wanted.unwrap_or(natural) }
     }

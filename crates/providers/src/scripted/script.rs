@@ -58,6 +58,7 @@ impl ModelScript {
     }
 
     pub(super) fn default_summaries(&self) -> Option<&'static ScriptedSummaries> {
+        // A closure sees requests for summaries itself. A list would spend one of its turns on them.
         self.is_list().then_some(&ScriptedSummaries::Extract)
     }
 }
@@ -65,6 +66,7 @@ impl ModelScript {
 impl fmt::Debug for ModelScript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
+            // A script may have thousands of turns, and each has whole answers.
             ScriptSource::Turns(turns) => f.debug_tuple("Turns").field(&turns.len()).finish(),
             ScriptSource::Closure(_) => f.write_str("Closure"),
         }

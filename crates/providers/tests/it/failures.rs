@@ -214,7 +214,7 @@ async fn a_request_that_was_not_let_in_says_whether_a_key_was_sent() {
             let entry = format!("No entry (HTTP {status}); ");
             assert_eq!(
                 said(None).await,
-                entry.clone() + "no key was sent: set `api_key_env` in the model's section"
+                entry.clone() + "no key was sent: set `model.api_key_env` in longhaul.yml"
             );
             assert_eq!(said(Some(KEY)).await, format!("{entry}a key was sent, as `{header}`"));
             let empty = format!("{entry}the key sent as `{header}` was empty");

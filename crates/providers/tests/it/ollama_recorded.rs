@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use longhaul_core::message::{Message, ModelAnswer, Part, Role};
 use longhaul_providers::ollama::{BASE_URL, OllamaProvider, OllamaStreamDecoder};
-use longhaul_providers::{ModelEndpoint, ModelEvent, ModelRequest, Provider, lines};
+use longhaul_providers::{ModelEndpoint, ModelEvent, ModelRequest, Provider, ndjson};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;
@@ -24,7 +24,7 @@ fn recorded(test: &str) -> Option<Vec<Recorded>> {
 
 /// The lines of a body in the given pieces.
 fn payloads(pieces: Vec<Bytes>) -> Vec<String> {
-    let events = lines::events(futures_util::stream::iter(pieces.into_iter().map(Ok)));
+    let events = ndjson::events(futures_util::stream::iter(pieces.into_iter().map(Ok)));
     let events: Vec<_> = events.collect().now_or_never().unwrap();
     events.into_iter().map(|event| event.unwrap().data.into_owned()).collect()
 }

@@ -114,7 +114,7 @@ async fn pages_and_garbage_are_no_answers() {
     assert_eq!(error.body.as_deref(), Some(page));
     let error = refused(200, "text/html", page).await;
     assert_eq!(error.code, ErrorCode::ThirdParty);
-    assert!(error.message.contains("no answer of a model"), "{error}");
+    assert!(error.message.contains("not an answer of a model"), "{error}");
     let error = refused(200, "text/event-stream", "\u{1}\u{2} nonsense").await;
     assert_eq!(error.code, ErrorCode::ThirdParty);
     let error = refused(200, "application/json", "{\"choices\":").await;

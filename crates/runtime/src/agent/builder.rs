@@ -14,7 +14,7 @@ use longhaul_core::strategy::{AdaptiveStrategy, CompactionStrategy};
 use longhaul_providers::connect::{Kind, connect};
 use longhaul_providers::http::Secret;
 use longhaul_providers::{
-    DeclaredLimits, ModelEndpoint, Provider, ProviderError, SharedProvider, catalogued,
+    DeclaredLimits, ModelEndpoint, Provider, ProviderError, SharedProvider, catalog_provider,
 };
 use longhaul_store::{BlobStore, MemoryStore, SharedStore, StoreError};
 
@@ -511,7 +511,7 @@ impl AgentBuilder {
             Some(config) => config_agent::apply_endpoint(&config.model, declared, &mut endpoint),
             None => endpoint.declared = declared,
         }
-        Ok(catalogued::with_catalog_limits(connect(kind, endpoint)?, url))
+        Ok(catalog_provider::with_catalog_limits(connect(kind, endpoint)?, url))
     }
 
     /// Connects to the model that an agent file names for summaries: another model of the builder's server.

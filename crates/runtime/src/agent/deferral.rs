@@ -13,6 +13,7 @@ use crate::recall;
 
 /// The largest share of a window that listed tools may take. Above this share the tools are deferred, even after a
 /// session has listed them.
+// Another list of tools voids the prompt cache. Above this share a session could not go on at all (decision 0052).
 const MAX_TOLD_SHARE: f64 = 0.5;
 
 /// The decision about an agent's foreign tools.

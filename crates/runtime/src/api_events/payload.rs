@@ -204,6 +204,7 @@ fn step_finished(
     let message_id = format!("m-{step_id}");
     let newest = history.entries().iter().rev().map(|entry| &entry.message);
     let message = newest.take(1).find(|message| message.id.as_str() == message_id);
+    // A log may have an answer and no step, if it was imported.
     let origin = history.model().cloned().unwrap_or(ModelOrigin {
         provider: String::new(),
         api: String::new(),

@@ -1,6 +1,6 @@
 //! The closures of the user's own agent file. They hold over a file that was found in a folder.
 //!
-//! Every section with a closure is taken apart by name, so that a new key does not compile until somebody has
+//! Every section with a closure is taken apart by name, so that a new key does not compile until its author has
 //! decided whether a folder's file may loosen it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -479,6 +479,16 @@ telemetry: { content: true }
                 assert_eq!(config.mcp_servers, user(USER).config.mcp_servers);
             }
             assert_closed(&config);
+        }
+    }
+
+    #[test]
+    fn a_closure_holds_in_either_spelling() {
+        let user = user("run: { max_steps: 7 }");
+        for folder in ["run: { maxSteps: 90 }", "run: { max_steps: 90 }"] {
+            let restricted = found(folder).restricted_by(&user);
+            assert_eq!(restricted.config.run.max_steps, 7, "{folder}");
+            assert!(restricted.held.contains("run.maxSteps"), "{folder}");
         }
     }
 

@@ -6,6 +6,7 @@ use super::model::StrategyKind::{
     Summarization, Truncation,
 };
 use super::model::{ParallelTools, PromptCacheLife, ProviderKind, Recovery};
+use super::node::is_spelling_of;
 use crate::sandbox::NetworkAccess;
 
 /// One key.
@@ -629,6 +630,11 @@ pub(super) const KEYS: &[ConfigKey] = &[
 /// Returns the key at a path.
 pub(super) fn at(path: &str) -> Option<&'static ConfigKey> {
     KEYS.iter().find(|key| key.path == path)
+}
+
+/// Returns the one of `names` that `given` spells, in its own or in the other spelling.
+pub(super) fn spelled<'n>(given: &str, names: &[&'n str]) -> Option<&'n str> {
+    names.iter().find(|name| is_spelling_of(given, name)).copied()
 }
 
 /// Returns the names directly inside a section, in order; the top has the empty path.

@@ -32,6 +32,7 @@ pub(super) struct ConfigNode {
 pub(super) enum ConfigValue {
     Null,
     Flag(bool),
+    // Wide enough for a negative number and for every `u64`, so that a message can quote a number out of range.
     Whole(i128),
     Decimal(f64),
     Text(String),
@@ -60,6 +61,7 @@ pub(super) fn parse(text: &str) -> Result<ConfigNode, Box<ConfigProblem>> {
 }
 
 fn syntax(error: serde_saphyr::Error) -> Box<ConfigProblem> {
+    // Limits of the whole file, such as its aliases, are exceeded at no place of their own.
     let at = error.location().map(place).unwrap_or(ConfigPosition { line: 1, column: 1 });
     let message = error.without_snippet().to_string();
     let place_in_words = format!(" at line {}, column {}", at.line, at.column);
@@ -94,9 +96,9 @@ impl ConfigNode {
         }
     }
 
-    /// Returns the value under a key.
+    /// Returns the value under a key, in either spelling.
     pub(super) fn get(&self, key: &str) -> Option<&ConfigNode> {
-        self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.node)
+        self.entries().iter().find(|entry| is_spelling_of(&entry.key, key)).map(|entry| &entry.node)
     }
 
     /// Returns the value as a word, for choices: `auto`, `true`, `12`.
@@ -147,6 +149,23 @@ fn whole(number: i128) -> serde_json::Value {
         .map(serde_json::Value::from)
         .or_else(|_| u64::try_from(number).map(serde_json::Value::from))
         .unwrap_or(serde_json::Value::Null)
+}
+
+/// Returns whether `given` is `key` in its own or in the other spelling: `maxSteps` and `max_steps` are one key.
+pub(super) fn is_spelling_of(given: &str, key: &str) -> bool {
+    given == key || camel_case(given) == camel_case(key)
+}
+
+/// Returns a key in camel case: `context_window` is `contextWindow`.
+fn camel_case(key: &str) -> String {
+    let mut words = key.split('_').filter(|word| !word.is_empty());
+    let mut camel = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let (initial, rest) = word.split_at(word.chars().next().map_or(0, char::len_utf8));
+        camel.push_str(&initial.to_uppercase());
+        camel.push_str(rest);
+    }
+    camel
 }
 
 /// Returns at most 40 characters of a text.

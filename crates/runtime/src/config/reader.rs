@@ -26,7 +26,7 @@ use super::error::{ConfigProblem, ConfigProblemKind};
 use super::keys::{self, ConfigKeyKind};
 use super::model::{ApprovalRule, Decision, FirstByteTimeout, SystemPrompt, TokenCounter};
 use super::nearest::nearest;
-use super::node::{ConfigEntry, ConfigNode, ConfigPosition, ConfigValue, clip};
+use super::node::{self, ConfigEntry, ConfigNode, ConfigPosition, ConfigValue, clip};
 
 const DURATION: &str = "a duration such as 500ms, 60s, 10m, 2h or 90d";
 
@@ -101,6 +101,7 @@ impl<'a> ConfigReader<'a> {
             Some("none") => Some(None),
             _ => whole(node, min, max).map(Some),
         });
+        // A default of `none` is no number, and stays `None`.
         given.unwrap_or_else(|| default(path).parse().ok())
     }
 
@@ -236,6 +237,7 @@ impl<'a> ConfigReader<'a> {
             return None;
         }
         self.only(node, path, &["tool", "match", "decision"], &[]);
+        // Both are reported at once, so that a person corrects the rule once.
         for key in ["tool", "decision"].iter().filter(|key| node.get(key).is_none()) {
             self.problem(node.at, path, ConfigProblemKind::Conflict(format!("needs `{key}`")));
         }
@@ -247,6 +249,7 @@ impl<'a> ConfigReader<'a> {
             let pairs = node.entries().iter().map(|entry| Some((entry.key.clone(), text(&entry.node)?)));
             (!node.entries().is_empty()).then(|| pairs.collect())?
         });
+        // Without its patterns the rule would hold for every call of the tool.
         if matching.is_none() && node.get("match").is_some() {
             return None;
         }
@@ -274,14 +277,32 @@ impl<'a> ConfigReader<'a> {
         if !is_map(node) {
             return self.bad(node, path, "a group of keys");
         }
+        let valid = keys::children(path);
         for entry in node.entries() {
-            let inner = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
             if path == "tools" && tools::is_mcp_tool(&entry.key) {
                 // `output_limits` checks it.
-            } else if !keys::children(path).contains(&entry.key.as_str()) {
-                self.unknown(entry, path, &keys::children(path));
-            } else if keys::at(&inner).is_none() {
+                continue;
+            }
+            let Some(key) = keys::spelled(&entry.key, &valid) else {
+                self.unknown(entry, path, &valid);
+                continue;
+            };
+            let inner = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+            if keys::at(&inner).is_none() {
                 self.section(&inner, &entry.node);
+            }
+        }
+        self.twice(node, path, &valid);
+    }
+
+    /// Reports keys that a group has in both spellings: only one of them would be read.
+    fn twice(&mut self, node: &ConfigNode, path: &str, valid: &[&str]) {
+        for key in valid {
+            let given: Vec<_> =
+                node.entries().iter().filter(|entry| node::is_spelling_of(&entry.key, key)).collect();
+            if let [first, second, ..] = given[..] {
+                let message = format!("has `{}` and `{}`, which are one key", first.key, second.key);
+                self.problem(second.at, path, ConfigProblemKind::Conflict(message));
             }
         }
     }
@@ -299,7 +320,7 @@ impl<'a> ConfigReader<'a> {
         let elsewhere = keys::KEYS
             .iter()
             .map(|key| key.path)
-            .find(|path| path.rsplit('.').next() == Some(entry.key.as_str()));
+            .find(|path| path.rsplit('.').next().is_some_and(|key| node::is_spelling_of(&entry.key, key)));
         let nearest = nearest(&entry.key, valid.iter().copied()).or(elsewhere).map(str::to_owned);
         let kind = ConfigProblemKind::UnknownKey {
             key: clip(&entry.key),
@@ -313,13 +334,14 @@ impl<'a> ConfigReader<'a> {
     /// Reports keys of an inner group that are neither valid nor of a later version.
     fn only(&mut self, node: &ConfigNode, path: &str, valid: &[&str], later: &[&str]) {
         for entry in node.entries() {
-            if later.contains(&entry.key.as_str()) {
+            if keys::spelled(&entry.key, later).is_some() {
                 let what = format!("`{path}.{}`", entry.key);
                 self.problem(entry.at, &format!("{path}.{}", entry.key), ConfigProblemKind::NotYet { what });
-            } else if !valid.contains(&entry.key.as_str()) {
+            } else if keys::spelled(&entry.key, valid).is_none() {
                 self.unknown(entry, path, valid);
             }
         }
+        self.twice(node, path, valid);
     }
 
     /// Returns the group at a path; an absent or empty one is `None`.
@@ -525,6 +547,7 @@ fn is_url(text: &str) -> bool {
 }
 
 fn is_env_name(name: &str) -> bool {
+    // A longer text is more likely a key than the name of a variable.
     name.len() <= 128
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && name.starts_with(|c: char| !c.is_ascii_digit())

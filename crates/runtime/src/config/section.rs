@@ -140,6 +140,7 @@ fn compression(reader: &mut ConfigReader<'_>, named: Option<StrategyKind>) -> Co
     if let Some(strategy) = named {
         check_options(reader, strategy);
     }
+    // `adaptive` is the default by measurement (decision 0019).
     let strategy = named.unwrap_or(StrategyKind::Adaptive);
     CompressionConfig {
         strategy,

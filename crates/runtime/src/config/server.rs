@@ -37,7 +37,7 @@ impl FromStr for RateLimit {
 
     /// Reads `COUNT/s`, `COUNT/min` or `COUNT/h`.
     fn from_str(text: &str) -> Result<Self, String> {
-        parse_rate(text).ok_or_else(|| format!("`{text}` is no rate such as 120/min (s, min or h)"))
+        parse_rate(text).ok_or_else(|| format!("`{text}` is not a rate such as 120/min (s, min or h)"))
     }
 }
 

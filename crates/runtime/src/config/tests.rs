@@ -402,6 +402,39 @@ fn triggers() {
 }
 
 #[test]
+fn both_spellings_of_a_key_are_one_key() {
+    let usual = "model: { base_url: 'http://box/v1', api_key_env: BOX_KEY }
+run: { maxSteps: 7 }
+models: { my_model: { maxOutput: 900, reasoning_retention: turn } }
+mcpServers: { files: { command: files, env: { baseUrl: a, base_url: b }, timeoutMs: 5 } }
+context: { compression: { strategy: truncation, options: { keepRecent: 3 } } }
+approvals: { rules: [{ tool: read, decision: allow }] }";
+    let other = usual
+        .replace("base_url: 'http", "baseUrl: 'http")
+        .replace("api_key_env", "apiKeyEnv")
+        .replace("maxSteps", "max_steps")
+        .replace("maxOutput", "max_output")
+        .replace("reasoning_retention", "reasoningRetention")
+        .replace("mcpServers", "mcp_servers")
+        .replace("timeoutMs", "timeout_ms")
+        .replace("keepRecent", "keep_recent");
+    assert_eq!(parse(usual), parse(&other));
+    // Names that the user gives are not keys: both variables stay.
+    assert_eq!(parse(&other).mcp_servers, parse(usual).mcp_servers);
+    let (written, other) = (AgentConfig::written(usual), AgentConfig::written(&other));
+    let known = |key: &&String| KEYS.iter().any(|known| known.path == **key);
+    let known_keys: Vec<_> = written.iter().filter(known).collect();
+    assert_eq!(known_keys, other.iter().filter(known).collect::<Vec<_>>());
+    assert!(written.contains("run.maxSteps") && other.contains("run.maxSteps"));
+    assert_eq!(
+        errors("run: { maxSteps: 5, max_steps: 6 }\nmodel: { max_steps: 0 }"),
+        "longhaul.yml:1:21: `run` has `maxSteps` and `max_steps`, which are one key\n\
+         longhaul.yml:2:10: unknown key `max_steps` in `model`: did you mean `run.maxSteps`?"
+    );
+    assert!(errors("run: { max_steps: 0 }").contains("`run.maxSteps` must be a whole number"));
+}
+
+#[test]
 fn all_mistakes_are_told_at_once_with_their_places() {
     insta::assert_snapshot!(errors(
         "nmae: x
@@ -410,7 +443,7 @@ model:
   base_url: localhost:1234
   context_window: big
 run:
-  max_steps: 5
+  max_step: 5
   timeout: 10
   queueLimit: 0
   maxDelay: 5s
@@ -430,7 +463,7 @@ approvals:
     longhaul.yml:3:13: `model.provider` cannot be `openai-compatibel`: did you mean `openai-compatible`?
     longhaul.yml:4:13: `model.base_url` must be an address that begins with http:// or https://, not this text
     longhaul.yml:5:19: `model.context_window` must be auto or a whole number of tokens above 0, not `big`
-    longhaul.yml:7:3: unknown key `max_steps` in `run`: did you mean `maxSteps`?
+    longhaul.yml:7:3: unknown key `max_step` in `run`: did you mean `maxSteps`?
     longhaul.yml:8:12: `run.timeout` must be a duration such as 500ms, 60s, 10m, 2h or 90d, or none, not 10
     longhaul.yml:9:15: `run.queueLimit` must be a whole number from 1 to 1000000, not 0
     longhaul.yml:10:3: unknown key `maxDelay` in `run`: did you mean `retry.maxDelay`?
@@ -550,8 +583,8 @@ agents:
 "
     ), @r"
     longhaul.yml:2:3: `agents.default` has the name of the file's own agent (`name`)
-    longhaul.yml:3:3: `agents.two words` is no name: 1 to 64 letters, digits, `-`, `_` and `.`, and not __same__
-    longhaul.yml:4:3: `agents.__same__` is no name: 1 to 64 letters, digits, `-`, `_` and `.`, and not __same__
+    longhaul.yml:3:3: `agents.two words` is not a name: 1 to 64 letters, digits, `-`, `_` and `.`, and not __same__
+    longhaul.yml:4:3: `agents.__same__` is not a name: 1 to 64 letters, digits, `-`, `_` and `.`, and not __same__
     longhaul.yml:5:9: `agents.list` must be the path of an agent file, or the keys of one, not a list
     longhaul.yml:6:10: `agents.empty` must be the path of an agent file, or the keys of one, not ``
     longhaul.yml:8:12: unknown key `maxSteeps` in `agents.wrong.run`: did you mean `maxSteps`?
@@ -633,7 +666,7 @@ fn mistakes_in_mcp_servers_are_told_without_their_secrets() {
     );
     assert!(!error.contains("s3cret") && !error.contains("4711"), "{error}");
     insta::assert_snapshot!(error, @r"
-    longhaul.yml:2:3: `mcpServers.2fast` is no name for a server: a letter, then letters, digits, - and single _, at most 32 in all
+    longhaul.yml:2:3: `mcpServers.2fast` is not a name for a server: a letter, then letters, digits, - and single _, at most 32 in all
     longhaul.yml:3:10: `mcpServers.files` needs `command` (a program to start) or `url` (a server that is there)
     longhaul.yml:3:12: unknown key `comand` in `mcpServers.files`: did you mean `command`?
     longhaul.yml:3:25: unknown key `arg` in `mcpServers.files`: did you mean `args`?

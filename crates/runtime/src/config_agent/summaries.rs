@@ -35,6 +35,7 @@ pub async fn summary_writer<E>(
     tracing::debug!(model = %model.name, provider = model.provider.as_str(), "another model writes summaries");
     let other = connect(&model, declared)?;
     let limits = other.limits().await;
+    // The summary model may have another window than the session's, and pieces are cut for this one.
     let window = declared.window.or(limits.window).unwrap_or(ASSUMED_WINDOW);
     let max_output = declared.max_output.or(limits.max_output);
     Ok((SummaryWriterModel::Other { window, max_output }, Some(SummaryModel(other))))

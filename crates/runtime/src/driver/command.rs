@@ -147,6 +147,7 @@ impl SessionDriver {
                 self.compact(strategy, instructions, reply).await?;
             }
             SessionCommand::Queue { change, reply } => {
+                // The change is made whether or not the caller still waits for it.
                 let _ = reply.send(self.change_queue(change).await);
             }
             SessionCommand::Record { make, reply } => self.record(make, reply).await?,
@@ -176,6 +177,7 @@ impl SessionDriver {
                 if known {
                     self.process_input(RunLoopInput::Decided { approval_id, allowed, reason }).await?;
                 }
+                // The person who answered may be gone. The decision counts all the same.
                 let _ = reply.send(known);
             }
             SessionCommand::HearNodes { nodes, since } => self.handle_node_signals(&nodes, since).await?,
@@ -350,6 +352,7 @@ impl SessionDriver {
     ) -> Result<(), StoreError> {
         if self.compacting.is_some() || !self.context.run.is_idle() {
             tracing::debug!("a compaction was refused: the session is busy");
+            // Refused and not queued: by the end of the run the view is another one.
             let _ = reply.send(CompactionOutcome::Refused("the session is busy".to_owned()));
             return Ok(());
         }

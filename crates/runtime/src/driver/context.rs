@@ -72,6 +72,7 @@ impl DriverContext {
         if !self.is_long() || !has_worker_threads() {
             return read(&self.run);
         }
+        // The thread hands its other tasks over first, so that sessions beside this one go on (decision 0047).
         tokio::task::block_in_place(|| read(&self.run))
     }
 

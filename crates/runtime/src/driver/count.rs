@@ -11,9 +11,11 @@ use super::context::DriverContext;
 use super::model::{ModelCallTask, ModelCalls, next_request, spawn_call};
 
 /// The longest wait for the server's count before the call is sent with an estimate.
+// An estimate is at hand, so a call never waits long for a better count (decision 0012).
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The pause between questions to a server that gave no count.
+// A server that is busy with another prompt would cost each call the full wait (decision 0012).
 const REST: Duration = Duration::from_secs(120);
 
 /// The start of the pause after a missing count of the server.
@@ -62,13 +64,13 @@ impl ModelCallTask {
         match counted {
             Ok(Ok(tokens)) => tokens,
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the server did not count the request; estimates have to do for a while");
+                tracing::warn!(%error, "the model's server did not count the request: its tokens are estimated for a while");
                 backoff.begin();
                 None
             }
             Err(_) => {
                 tracing::warn!(
-                    "the server took too long to count the request; estimates have to do for a while"
+                    "the model's server took too long to count the request: its tokens are estimated for a while"
                 );
                 backoff.begin();
                 None

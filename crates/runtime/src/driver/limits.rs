@@ -172,17 +172,35 @@ fn learn_picture_size(agent: &Agent, stated: PictureSizeLimits) -> Option<String
         return None;
     }
     agent.calibrations.learn_picture_size(&model, stated, now_ms());
-    let limits = [
-        stated.max_side.map(|side| format!("{side} pixels a side")),
-        stated.max_pixels.map(|pixels| format!("{pixels} pixels in all")),
-        stated.max_bytes.map(|bytes| format!("{bytes} bytes")),
-    ];
-    let limits: Vec<String> = limits.into_iter().flatten().collect();
     Some(format!(
-        "the model `{}` takes pictures of at most {}; larger ones are scaled down",
-        model.model,
-        limits.join(" and ")
+        "the model `{}` takes pictures of at most {stated}; larger ones are scaled down",
+        model.model
     ))
+}
+
+/// Learns the model's own output limit from an error: the step and every later request ask for no more.
+pub(super) fn learn_output_limit(context: &mut DriverContext, mut input: RunLoopInput) -> RunLoopInput {
+    let RunLoopInput::ModelFailed { failure, .. } = &mut input else { return input };
+    let Some(limit) = failure.output_limit else { return input };
+    let model = context.agent.provider.origin();
+    // The request asked for no more, so the error is about something else.
+    if context.agent.max_output().is_some_and(|known| known <= limit) {
+        return input;
+    }
+    context.agent.calibrations.learn_output_limit(&model, limit, now_ms());
+    // The same agent is bound again, because binding computes the settings again, with the learned limit.
+    context.set_agent(Arc::clone(&context.agent));
+    failure.refusal = Some(Box::new(PartRefusal { is_remedied: true, ..PartRefusal::default() }));
+    failure.refused_parameter = None;
+    let text = format!(
+        "the model `{}` writes at most {limit} tokens in one answer, and requests ask for no more ({}). \
+         `model.max_output_tokens: {limit}` says so from the start",
+        model.model, failure.message
+    );
+    tracing::warn!("{text}");
+    let payload = json!({ "error": text, "code": failure.code, "recoverable": true });
+    context.publish(ApiEvent::passing("llm:error", context.session_id(), payload));
+    input
 }
 
 /// Learns of a parameter that the model's server refuses: the step and every later request are made without it.

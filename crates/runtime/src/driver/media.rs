@@ -42,6 +42,7 @@ pub(super) struct MediaCapabilities {
 }
 
 /// The most checked pictures that a session remembers.
+// A forgotten picture is decoded again, which takes up to a second.
 const MAX_REMEMBERED: usize = 256;
 
 /// The most bytes of scaled pictures that a session keeps.
@@ -65,6 +66,7 @@ impl CheckedPictureCache {
         content: Bytes,
         limits: PictureLimits,
     ) -> (Result<FittedPicture, PictureFitError>, bool) {
+        // Another model, or more pictures in the request, has other limits for the same picture.
         let key = (hash.to_owned(), limits);
         if let Some(known) = self.checked().get(&key) {
             return (known.clone(), false);
@@ -77,6 +79,7 @@ impl CheckedPictureCache {
             tracing::warn!(is_panic = error.is_panic(), "the decoder of a picture failed");
             Err(PictureFitError::Damaged("it cannot be decoded".to_owned()))
         });
+        // Locked again only now. A lock must not be held while a picture is decoded.
         let mut checked = self.checked();
         let bytes: usize = checked.values().map(rewritten_bytes).sum();
         if checked.len() >= MAX_REMEMBERED || bytes + rewritten_bytes(&fitted) > MAX_REMEMBERED_BYTES {
@@ -85,6 +88,7 @@ impl CheckedPictureCache {
                 bytes,
                 "the cache of checked pictures is full and is cleared"
             );
+            // Cleared whole: a cleared picture costs one more check, and no order of use has to be kept.
             checked.clear();
         }
         checked.insert(key, fitted.clone());
@@ -170,6 +174,7 @@ pub(super) async fn fill(
     let ModelRequest { messages, media: carried, .. } = request;
     let mut found = Vec::new();
     if let Some(most) = takes.most_images.filter(|_| takes.images) {
+        // Before the bytes are read: pictures that do not go out need not be read or decoded.
         keep_newest(messages, most as usize);
     }
     // Anthropic takes smaller pictures where a request has more than 20, so the count decides the limits.
@@ -198,6 +203,7 @@ pub(super) async fn fill(
         let (fitted, is_news) = pictures.fit(&media.blob.hash, content.clone(), limits).await;
         match fitted {
             Ok(FittedPicture { media_type, rewritten }) => {
+                // Logged once for a picture, and not with each request that carries it.
                 if let Some(smaller) = rewritten.as_ref().filter(|_| is_news) {
                     tracing::debug!(
                         media_type,
@@ -206,6 +212,7 @@ pub(super) async fn fill(
                         "a picture was scaled down"
                     );
                 }
+                // The file's own bytes say its type. Providers refuse a picture under a wrong name (decision 0045).
                 media_type.clone_into(&mut media.media_type);
                 carried.insert(media.blob.hash.clone(), rewritten.unwrap_or(content));
             }
@@ -334,16 +341,16 @@ fn text_in_words(file: &MediaPart, bytes: &[u8]) -> String {
     match decoded.damage {
         None => shown(file, &decoded.text, ""),
         Some(damage) => match decode_windows_1252(bytes) {
-            Some(text) => shown(file, &text, "[read as Windows-1252: it is no UTF-8]\n"),
+            Some(text) => shown(file, &text, "[read as Windows-1252: it is not UTF-8]\n"),
             None => damaged_in_words(file, &decoded, damage),
         },
     }
 }
 
-/// Returns the words for a file of text with bytes that are no characters.
+/// Returns the words for a file of text with bytes that are not characters.
 fn damaged_in_words(file: &MediaPart, decoded: &DecodedText, damage: TextDamage) -> String {
     match decoded.is_binary() {
-        true => not_shown(file, "a file", &format!("it is no text: it has {damage}")),
+        true => not_shown(file, "a file", &format!("it is not text: it has {damage}")),
         false => shown(file, &decoded.text, &format!("[replaced by U+FFFD: {damage}]\n")),
     }
 }

@@ -123,6 +123,7 @@ impl ModelCalls {
             max_output_tokens = asked.max_output_tokens,
             "a summary is requested"
         );
+        // The next call of the run renews its own token, and must not lose the background summary's.
         let stop = if in_background { CancellationToken::new() } else { self.renew_stop() };
         if in_background {
             self.background = Some((task, stop.clone()));
@@ -189,6 +190,7 @@ fn with_listed_calls(context: &DriverContext, mut messages: Vec<Message>) -> (Ve
 }
 
 fn cache_key(context: &DriverContext) -> String {
+    // The requests of a session share their beginning, so one key brings them to the same cache of the provider.
     context.session_id().as_str().chars().take(MAX_CACHE_KEY_CHARS).collect()
 }
 
@@ -296,7 +298,10 @@ impl ModelCallTask {
                 event = stream.next() => event,
             };
             match event {
-                Some(Ok(ModelEvent::Finished(answer))) => return Ok(answer),
+                Some(Ok(ModelEvent::Finished(answer))) => {
+                    tracing::debug!(finish = ?answer.finish, parts = answer.parts.len(), "an answer to a request for a summary came");
+                    return Ok(answer);
+                }
                 // The pieces of a summary are not shown: only the whole text counts.
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(failure(error)),
@@ -478,6 +483,7 @@ impl StreamedAnswer {
                 self.reasoning.push_str(&delta);
             }
             ModelEvent::ToolInput { index, .. } if index >= MAX_TOOL_CALLS => {
+                // Refused with its first piece. An answer of thousands of calls is never held whole.
                 return Err(AnswerTooLarge::ToolCalls);
             }
             ModelEvent::ToolInput { index, name, delta } => {
@@ -512,6 +518,12 @@ impl StreamedAnswer {
     }
 
     fn complete(&self, shared: &SharedSessionState) {
+        tracing::debug!(
+            step = self.step.as_str(),
+            parts = self.parts.len(),
+            stored_chunks = self.chunks,
+            "the answer is complete"
+        );
         if self.began {
             shared.feed.chunk(&self.step, ChunkKind::Text, "", true);
         }

@@ -42,6 +42,7 @@ impl RunSnapshot {
         if Handle::try_current().is_err() {
             return Ok(look(&self));
         }
+        // The snapshot shares the messages, so it can be read beside the loop for as long as that takes.
         match spawn_blocking(move || look(&self)).await {
             Ok(seen) => Ok(seen),
             Err(error) => match error.try_into_panic() {

@@ -26,6 +26,8 @@ impl RunTimers {
 
     pub(super) fn stop(&mut self, timer: RunTimer) {
         if let Some(handle) = self.0.remove(&timer) {
+            // A timer that has just fired has sent its input already. The loop ignores it in a phase that waits for
+            // none.
             handle.abort();
         }
     }

@@ -53,6 +53,7 @@ impl RunWaiters {
         if std::mem::take(&mut self.has_ended) || run.is_idle() {
             for cancel in self.cancels.drain(..) {
                 let point = cancel.final_point(run);
+                // The caller may have stopped waiting. The cancel has worked all the same.
                 let _ = cancel.reply.send(point);
             }
         }

@@ -10,6 +10,7 @@ use super::SharedEvent;
 use crate::api_events::ApiEvent;
 
 /// The maximum number of kept announcements, and so the largest lag of a watcher.
+// A watcher that falls further behind reads the log, which has everything durable (decision 0014).
 pub(super) const MOST: usize = 1_024;
 
 /// The most bytes of memory for the announcements and their serialized form; the newest announcement may be larger.
@@ -39,7 +40,7 @@ pub(super) struct RecentEvents {
     bytes: usize,
     /// The position after which the announcements of all events are here.
     whole_after: Seq,
-    /// True if events are kept: only once somebody has watched.
+    /// True if events are kept: from the first watcher on.
     keeps: bool,
 }
 

@@ -6,7 +6,7 @@ fn passing(text: &str) -> ApiEvent {
     ApiEvent::passing("tool:output", &"s".into(), json!({ "text": text }))
 }
 
-/// What an event means: `count` announcements of that position.
+/// Returns the announcements of an event: `count` of that position.
 fn event(seq: Seq, count: usize) -> Vec<ApiEvent> {
     let one = |at: usize| ApiEvent {
         seq: Some(seq),
@@ -17,7 +17,7 @@ fn event(seq: Seq, count: usize) -> Vec<ApiEvent> {
     (0..count).map(one).collect()
 }
 
-/// What is in memory of the events after `after`, as text, and up to where.
+/// Returns the events after `after` in memory, as text, and the position of the last one.
 fn missed(feed: &EventBus, after: Seq, until: Seq, events: usize) -> Option<(String, Seq)> {
     let missed = feed.missed_events(after, until, events)?;
     let texts: Vec<&str> = missed.announcements.iter().map(|one| one.text("text")).collect();
@@ -70,7 +70,7 @@ fn an_answer_that_was_paused_goes_on_as_the_message_that_it_was() {
     );
 }
 
-/// How long an answer is that goes on from `attendance`.
+/// Returns the length of an answer that goes on from `attendance`.
 fn length(attendance: EventSubscription) -> u64 {
     let EventSubscription { mut announcements, in_flight, .. } = attendance;
     let mut length = in_flight.map_or(0, |shown| shown.payload["offset"].as_u64().unwrap());

@@ -53,7 +53,7 @@ fn what_is_exported_is_imported_again_and_the_same() {
     assert_eq!(write(again), file);
 }
 
-/// What clients sent along is in the file, and in the session that is made of it.
+/// Metadata of clients is in the file, and in the session that is made of it.
 #[test]
 fn metadata_is_exported_and_imported_again() {
     let metadata = |of: &str| MessageMetadata::try_from(json!({ "z": of, "a": ["`", 1.5] })).unwrap();

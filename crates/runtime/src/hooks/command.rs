@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 
 use super::{Hook, HookError, HookEvent, MAX_ANSWER_BYTES, to_bytes, written};
+use crate::io_error::io_error_text;
 use crate::sandbox::{ConfinedChild, IsolatedHome, Sandbox, SpawnRequest};
 
 const SHELL: &str = "/bin/sh";
@@ -52,7 +53,7 @@ impl CommandHook {
 
     async fn start(&self) -> Result<(ConfinedChild, HookPipes), HookError> {
         let (pipes, [stdin, stdout, stderr]) =
-            HookPipes::open().map_err(|error| HookError::NotStarted(error.to_string()))?;
+            HookPipes::open().map_err(|error| HookError::NotStarted(io_error_text(&error)))?;
         let request = SpawnRequest {
             program: OsString::from(SHELL),
             args: ["-c", &self.line].map(OsString::from).to_vec(),

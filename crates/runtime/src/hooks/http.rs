@@ -52,6 +52,7 @@ impl Hook for HttpHook {
         if !status.is_success() {
             return Err(HookError::Status(status.as_u16()));
         }
+        // Read piece by piece, because the client has no limit of its own.
         let mut body = Vec::new();
         let mut chunks = response.bytes_stream();
         while let Some(chunk) = chunks.next().await {

@@ -6,10 +6,8 @@ use std::future::ready;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use axum::Router;
-use axum::body::Bytes;
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::routing::post;
+use bytes::Bytes;
+use longhaul_testkit::{ReceivedRequest, ScriptedUpstream, UpstreamAnswer};
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -56,7 +54,7 @@ fn prompt() -> UserPromptSubmitRequest {
     UserPromptSubmitRequest { session_id: "s-1".into(), prompt: "a s3cret prompt".to_owned() }
 }
 
-/// What the four events ask, in the order of [`EVENTS`].
+/// The requests of the four events, in the order of [`EVENTS`].
 fn asked() -> [Value; 4] {
     [
         json!({
@@ -110,7 +108,7 @@ async fn is_ignored(hooks: &HookSet) -> bool {
         && hooks.user_prompt_submit(prompt()).await.is_none()
 }
 
-/// Where commands run.
+/// The folder in which commands run.
 struct Place {
     dir: tempfile::TempDir,
     policy: SandboxPolicy,
@@ -169,32 +167,25 @@ async fn a_command_is_asked_and_heard_at_every_event() {
 
 #[tokio::test]
 async fn a_server_is_asked_and_heard_at_every_event() {
-    let seen: Arc<Mutex<Vec<(HeaderMap, Bytes)>>> = Arc::default();
-    let asks = Arc::clone(&seen);
-    let url = serve(move |headers, body| {
-        asks.lock().unwrap().push((headers, body));
-        (StatusCode::OK, everything().to_string())
-    });
-    hears_everything(&everywhere(Arc::new(HttpHook::new(&url.await).unwrap()), PATIENCE)).await;
-    let seen = seen.lock().unwrap();
-    let bodies: Vec<Value> = seen.iter().map(|(_, body)| serde_json::from_slice(body).unwrap()).collect();
-    assert_eq!(bodies, asked());
-    let mut names: Vec<&str> = seen[0].0.keys().map(header::HeaderName::as_str).collect();
+    let server = serve(200, everything()).await;
+    hears_everything(&asking(&server)).await;
+    let seen = server.received();
+    assert_eq!(seen.iter().map(ReceivedRequest::json).collect::<Vec<_>>(), asked());
+    let mut names: Vec<&str> = seen[0].headers.keys().map(|name| name.as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["accept", "content-length", "content-type", "host", "user-agent"]);
-    assert_eq!(seen[0].0[header::CONTENT_TYPE], "application/json");
+    assert_eq!(seen[0].headers["content-type"], "application/json");
 }
 
-/// A server on this machine that gives that answer.
-async fn serve(
-    answer: impl Fn(HeaderMap, Bytes) -> (StatusCode, String) + Clone + Send + Sync + 'static,
-) -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/hook?key=s3cret", listener.local_addr().unwrap());
-    let app = Router::new().route("/hook", post(move |headers, body: Bytes| ready(answer(headers, body))));
-    // It ends with the test's runtime.
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    url
+/// Starts a server that gives every request this answer.
+async fn serve(status: u16, answer: impl ToString) -> ScriptedUpstream {
+    let answer = answer.to_string();
+    ScriptedUpstream::start(move |_| UpstreamAnswer::Text(status, "text/plain", answer.clone())).await
+}
+
+/// Returns hooks that ask a server at every event.
+fn asking(server: &ScriptedUpstream) -> HookSet {
+    everywhere(Arc::new(HttpHook::new(&server.url("/hook?key=s3cret")).unwrap()), PATIENCE)
 }
 
 #[tokio::test]
@@ -226,9 +217,8 @@ async fn nothing_said_is_no_objection() {
         );
         assert_eq!(hooks.pre_tool_use(before_tool()).await, Some(PreToolUseResponse::default()), "{line}");
     }
-    let url = serve(|_, _| (StatusCode::NO_CONTENT, String::new())).await;
-    let hooks = everywhere(Arc::new(HttpHook::new(&url).unwrap()), PATIENCE);
-    assert_eq!(hooks.post_tool_use(after_tool()).await, Some(PostToolUseResponse::default()));
+    let silent = serve(204, "").await;
+    assert_eq!(asking(&silent).post_tool_use(after_tool()).await, Some(PostToolUseResponse::default()));
     assert_eq!(HookSet::new().pre_tool_use(before_tool()).await, None);
 }
 
@@ -272,8 +262,7 @@ async fn an_answer_without_end_is_cut_off() {
     let hooks = place.hooks("exec yes");
     assert!(tokio::time::timeout(PATIENCE / 2, is_ignored(&hooks)).await.unwrap());
     let long = format!(r#"{{"addedContext":"{}"}}"#, "x".repeat(MAX_ANSWER_BYTES));
-    let url = serve(move |_, _| (StatusCode::OK, long.clone())).await;
-    assert!(is_ignored(&everywhere(Arc::new(HttpHook::new(&url).unwrap()), PATIENCE)).await);
+    assert!(is_ignored(&asking(&serve(200, long).await)).await);
     // The largest allowed answer must still pass.
     let most = MAX_ANSWER_BYTES - r#"{"addedContext":""}"#.len();
     let line = format!(r#"printf '{{"addedContext":"%{most}s"}}' x"#);
@@ -342,30 +331,25 @@ async fn a_hung_server_is_left() {
 
 #[tokio::test]
 async fn a_server_that_fails_or_sends_elsewhere_is_ignored() {
-    let refusing = serve(|_, _| (StatusCode::INTERNAL_SERVER_ERROR, everything().to_string())).await;
-    let rubbish = serve(|_, _| (StatusCode::OK, "<html>".to_owned())).await;
+    let (willing, refusing, rubbish) =
+        (serve(200, everything()).await, serve(500, everything()).await, serve(200, "<html>").await);
+    let elsewhere = vec![("location", willing.url("/"))];
+    let redirecting =
+        ScriptedUpstream::start(move |_| UpstreamAnswer::Head(307, elsewhere.clone(), Bytes::new())).await;
+    for server in [refusing, rubbish, redirecting] {
+        assert!(is_ignored(&asking(&server)).await, "{:?}", server.received());
+    }
+    assert!(willing.received().is_empty(), "nobody goes where an answer sends them");
     // The listener is closed again at once, so nobody answers at its port.
     let nobody = {
         let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         format!("http://{address}/")
     };
-    for url in [refusing, rubbish, nobody, redirecting().await] {
-        assert!(is_ignored(&everywhere(Arc::new(HttpHook::new(&url).unwrap()), PATIENCE)).await, "{url}");
-    }
+    assert!(is_ignored(&everywhere(Arc::new(HttpHook::new(&nobody).unwrap()), PATIENCE)).await);
     for url in ["", "localhost:80", "file:///etc/passwd", "s3cret"] {
         let error = HttpHook::new(url).unwrap_err();
         assert!(!error.to_string().contains("s3cret"), "{error}");
     }
-}
-
-/// A server that sends to one that would answer.
-async fn redirecting() -> String {
-    let to = serve(|_, _| (StatusCode::OK, everything().to_string())).await;
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    let answer = move || ready((StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, to.clone())]));
-    tokio::spawn(async move { axum::serve(listener, Router::new().route("/", post(answer))).await });
-    url
 }
 
 #[tokio::test]
@@ -429,22 +413,23 @@ async fn the_log_names_the_hook_and_holds_nothing_of_what_was_said() {
     ] {
         place.hooks(line).user_prompt_submit(prompt()).await;
     }
-    let url = serve(|_, _| (StatusCode::BAD_REQUEST, "s3cret".to_owned())).await;
-    everywhere(Arc::new(HttpHook::new(&url).unwrap()), PATIENCE).user_prompt_submit(prompt()).await;
+    let server = serve(400, "s3cret").await;
+    asking(&server).user_prompt_submit(prompt()).await;
     let told = warnings.0.lock().unwrap().clone();
     let ignored = "a hook is ignored hook=\"userPromptSubmit\" session=\"s-1\" error=";
     let expected = [
         "message=a hook's answer has fields that are not known unknown=3 known=block, reason, addedContext "
             .to_owned(),
         format!("message={ignored}it ended with exit code 1 "),
-        format!("message={ignored}its answer is no JSON object with the fields of this hook "),
+        format!("message={ignored}its answer is not a JSON object with the fields of this hook "),
         "message=a hook's answer has fields that are not known unknown=1 known=block, reason, addedContext "
             .to_owned(),
-        format!("message={ignored}its answer is no JSON object with the fields of this hook "),
+        format!("message={ignored}its answer is not a JSON object with the fields of this hook "),
         format!("message={ignored}it answered HTTP 400 "),
     ];
     assert_eq!(told, expected);
-    let shown = format!("{:?} {:?}", HttpHook::new(&url), place.hooks("echo s3cret"));
+    let shown =
+        format!("{:?} {:?}", HttpHook::new(&server.url("/hook?key=s3cret")), place.hooks("echo s3cret"));
     assert!(!shown.contains("s3cret"), "{shown}");
 }
 

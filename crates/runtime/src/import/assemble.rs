@@ -332,6 +332,7 @@ impl ImportAssembler<'_> {
                 None => missing.push(call),
             }
         }
+        // In the order of the recording, whatever the order of the calls.
         recorded.sort_by_key(|(result, _)| *result);
         for (result, call) in recorded {
             let Some((_, at, answered)) = self.answers.get_mut(result).and_then(Option::take) else {

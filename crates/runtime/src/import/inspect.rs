@@ -139,6 +139,7 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Vec<ImportedSession>, Imp
         let sample: InspectSample<'_> =
             serde_json::from_str(raw.get()).map_err(unreadable(ImportPosition::Run(number, 0)))?;
         match conversation(number, &sample, &log.eval.task, empty, at) {
+            // A sample that was not run must not cost the others.
             Err(ImportError::Empty) => empty += 1,
             read => {
                 sessions.push(read?);
@@ -203,6 +204,7 @@ impl<'a> InspectTimeline<'a> {
                 "sample_init" => course.began = began,
                 "tool" => course.calls.extend(event.id.zip(at)),
                 "model" => {
+                    // The newest list counts, as it does in a session.
                     course.tools = event.tools.filter(|raw| list_text(raw).is_some()).or(course.tools);
                     course.answer(event.output, at);
                 }
@@ -271,6 +273,7 @@ impl<'a> InspectAttachments<'a> {
                 continue;
             }
             let text = self.texts.and_then(|texts| texts.get(name)).map(|raw| raw.get());
+            // A reference beyond the limit stays as it is, and is reported like one that has no text.
             let Some(text) = text.filter(|text| text.len() <= self.left) else {
                 missing += 1;
                 continue;
@@ -340,6 +343,7 @@ impl InspectImporter<'_> {
         let finish = match stop.as_deref() {
             Some("max_tokens" | "model_length") => ModelStopReason::Length,
             Some("content_filter") => ModelStopReason::ContentFilter,
+            // Some providers report `stop` for an answer that calls tools.
             _ if called => ModelStopReason::ToolCalls,
             _ => ModelStopReason::Stop,
         };
@@ -361,6 +365,7 @@ impl InspectImporter<'_> {
             None => parts(recorded.content, BlockAuthor::Other, place, &mut self.list.sink),
         };
         let call = recorded.tool_call_id.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+        // A result has no time of its own. The event of its call knows when it ended.
         let at = call.as_ref().and_then(|call| self.course.calls.get(call)).copied();
         let status = if failed { ToolStatus::Error } else { ToolStatus::Completed };
         (at, ImportItemKind::Result(ImportedToolResult { call, tool: recorded.function, status, content }))

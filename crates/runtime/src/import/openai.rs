@@ -196,7 +196,7 @@ impl ChatMessagesImporter {
     fn user(&mut self, place: ImportPosition, content: Option<&RawValue>) -> Result<(), ImportError> {
         let (answers, typed) = user_parts(content, place, &mut self.sink);
         let mut kinds: Vec<ImportItemKind> = answers.into_iter().map(ImportItemKind::Result).collect();
-        // Nobody typed a message that consists of results only.
+        // A message that consists of results only was not typed.
         if kinds.is_empty() || !typed.is_empty() {
             kinds.push(ImportItemKind::Typed(typed));
         }

@@ -76,6 +76,7 @@ struct PiUsage {
     cache_write: u64,
 }
 
+// Other formats have a JSON object in each line too. The kinds tell the files of pi from those.
 const KINDS: [&str; 10] = [
     "session",
     "message",
@@ -96,6 +97,7 @@ pub(super) fn fits(line: &[u8]) -> bool {
 pub(super) fn read(bytes: &[u8], at: Millis) -> Result<ImportedSession, ImportError> {
     let mut sink = ImportSink::default();
     let all: Vec<(usize, PiLine<'_>)> = json_lines(bytes, &mut sink)?;
+    // A session may be renamed. The newest name counts.
     let title =
         all.iter().rev().find_map(|(_, line)| line.name.clone().filter(|_| line.r#type == "session_info"));
     let path = newest_path(&all, &mut sink);
@@ -133,6 +135,7 @@ fn newest_path(all: &[(usize, PiLine<'_>)], sink: &mut ImportSink) -> Vec<usize>
     let by_id: HashMap<&str, usize> =
         all.iter().enumerate().filter_map(|(index, (_, line))| Some((line.id.as_deref()?, index))).collect();
     let mut path = Vec::new();
+    // Lines are only appended, so the last line is the newest leaf.
     let mut next = all.len().checked_sub(1);
     let mut seen = vec![false; all.len()];
     // A damaged file may name its own descendants as parents.
@@ -163,6 +166,7 @@ struct PiImporter {
 
 impl PiImporter {
     fn line(&mut self, index: usize, place: ImportPosition, line: &PiLine<'_>) -> Result<(), ImportError> {
+        // Noted for every entry: a compaction may name one that becomes no item here.
         self.by_entry.insert(index, self.items.len());
         if let Some(id) = &line.id {
             self.by_id.insert(id.clone(), self.items.len());
@@ -184,6 +188,7 @@ impl PiImporter {
             }
             "session" | "session_info" | "label" => return Ok(()),
             other => {
+                // The kind comes from the file and ends up in a warning, so its length is bounded.
                 *self.skipped.entry(other.chars().take(60).collect()).or_default() += 1;
                 return Ok(());
             }
@@ -273,6 +278,7 @@ fn origin(recorded: &PiMessage<'_>) -> Option<ModelOrigin> {
 /// Decodes usage. pi counts cached input in addition to `input`. A call without any event reports zeros.
 fn usage(raw: &RawValue) -> Option<Usage> {
     let spent: PiUsage = serde_json::from_str(raw.get()).ok()?;
+    // Usage here counts cached input within the input, as most providers do.
     let input = spent.input.saturating_add(spent.cache_read).saturating_add(spent.cache_write);
     (input > 0 || spent.output > 0).then(|| Usage {
         input_tokens: input,

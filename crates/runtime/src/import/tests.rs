@@ -20,7 +20,7 @@ fn one(text: &str) -> ImportedSession {
     session
 }
 
-/// What holds for every imported log.
+/// Checks the properties of every imported log.
 fn assert_valid(session: &ImportedSession) {
     let mut open: Vec<&str> = Vec::new();
     let mut ids = HashSet::new();
@@ -425,7 +425,7 @@ fn both_recorded_compactions_are_found() {
     }
 }
 
-/// What the model would be shown after the whole recording: the second summary and what followed it.
+/// The view after the whole recording: the second summary and the messages behind it.
 #[test]
 fn the_imported_log_folds_to_the_view_of_the_recording() {
     let Some(bytes) = fixture("badlogic__pi-mono/before-compaction.jsonl") else { return };
@@ -590,7 +590,7 @@ fn one_bad_byte_costs_its_character() {
     for byte in [&b"\xe9"[..], b"\xff", b"\0", b"\x01"] {
         let (texts, warnings) = damaged(&list(byte));
         assert_eq!(texts, ["caf\u{fffd}!", "yes"], "{byte:?}");
-        assert_eq!(warnings, ["bytes that are no characters: 1 replaced by U+FFFD"], "{byte:?}");
+        assert_eq!(warnings, ["bytes that are not characters: 1 replaced by U+FFFD"], "{byte:?}");
     }
     assert_eq!(damaged(&list("\u{e9}".as_bytes())).1, Vec::<String>::new());
 }

@@ -41,6 +41,7 @@ pub(super) fn recorded(raw: &RawValue) -> Option<Millis> {
     if let Ok(text) = serde_json::from_str::<String>(raw.get()) {
         return rfc3339(&text);
     }
+    // A time that cannot be read is no reason to refuse a recording.
     let seconds: f64 = serde_json::from_str(raw.get()).ok()?;
     let in_range = (0.0..=LAST_SECOND).contains(&seconds);
     // In range, so nothing is lost but the fraction of a millisecond.

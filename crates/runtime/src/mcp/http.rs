@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
+use longhaul_providers::http::connection_fault_text;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url, redirect};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage};
@@ -24,7 +25,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream_of_rmcp::{Sse, SseStream};
 
-use super::link::McpConnectionError;
+use super::connection::McpConnectionError;
 use super::wire::{MAX_MESSAGE_BYTES, McpExchangeRegistry, UnreadableMcpMessage, words};
 use crate::config::McpHttpEndpoint;
 use crate::ssrf_guard;
@@ -52,7 +53,7 @@ pub(super) enum McpHttpError {
     Status { place: String, status: u16, said: String },
     #[error("{place} sent an answer of more than {} MiB", MAX_MESSAGE_BYTES >> 20)]
     TooLong { place: String },
-    #[error("{place} sent what is no message: {why}")]
+    #[error("{place} sent something that is not a message: {why}")]
     NoMessage { place: String, why: String },
 }
 
@@ -161,6 +162,8 @@ impl McpHttpClient {
 
     fn unsent(&self, error: &reqwest::Error) -> Failed {
         let (place, why) = (self.0.place.clone(), self.hidden(causes(error)));
+        // Without a connection nothing was sent, so such a call may be made again. After any other failure the server
+        // may have run the call.
         Failed::Client(if error.is_connect() {
             McpHttpError::Unreachable { place, why }
         } else {
@@ -357,6 +360,11 @@ impl StreamableHttpClient for McpHttpClient {
         // The stream is optional. The protocol has 405 for servers without one, but not every server keeps to that.
         if status.is_client_error() || (status.is_success() && !is_of_type(&response, EVENT_STREAM_MIME_TYPE))
         {
+            tracing::debug!(
+                place = %self.0.place,
+                status = status.as_u16(),
+                "the MCP server has no stream of its own messages: changes of its tools are not heard"
+            );
             return Err(Failed::ServerDoesNotSupportSse);
         }
         if !status.is_success() {
@@ -446,6 +454,7 @@ fn place(url: &Url) -> String {
 
 /// Returns the header values, each also without its scheme (`Bearer …`).
 fn secrets(remote: &McpHttpEndpoint) -> Vec<String> {
+    // A server may quote the token alone, as in "invalid token abc". Both forms are hidden.
     let forms = remote.headers.values().flat_map(|value| {
         let bare = value.rsplit(' ').next().unwrap_or_default();
         [value.as_str(), bare]
@@ -455,6 +464,9 @@ fn secrets(remote: &McpHttpEndpoint) -> Vec<String> {
 
 /// Returns the causes of an error. The error's own first sentence is left out, because it repeats the address.
 fn causes(error: &reqwest::Error) -> String {
+    if let Some(text) = connection_fault_text(error) {
+        return text;
+    }
     let mut words: Vec<String> = Vec::new();
     let mut cause = error.source();
     while let Some(next) = cause {

@@ -49,7 +49,7 @@ pub(super) enum McpStartRefusal {
          is not started again: check the file, then restart longhaul"
     )]
     Changed(String),
-    #[error("`{path}`, which its command names, cannot be read: {source}")]
+    #[error("`{path}`, which its command names, cannot be read: {}", crate::io_error::io_error_text(source))]
     Unreadable { path: String, source: io::Error },
 }
 
@@ -152,15 +152,16 @@ impl CommandFileDigests {
 fn shown(file: &Path, directory: &Path) -> String {
     let root = directory.canonicalize().unwrap_or_default();
     let below = [directory, &root].into_iter().find_map(|root| file.strip_prefix(root).ok());
+    // A file outside of the workspace is named by its whole path.
     below.unwrap_or(file).display().to_string()
 }
 
 fn digest(file: &Path) -> io::Result<blake3::Hash> {
-    // Opening a pipe in the file's place would block until somebody writes to the pipe.
+    // Opening a pipe in the file's place would block until another process writes to the pipe.
     let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(file, how, Mode::empty())?);
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(file)?;

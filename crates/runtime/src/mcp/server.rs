@@ -9,10 +9,12 @@ use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::link::{McpConnection, McpConnectionError, McpEndpoint, McpOutgoingCall};
+use super::connection::{McpConnection, McpConnectionError, McpEndpoint, McpOutgoingCall};
 use super::tool_list::{McpToolDefinition, McpToolList, McpToolStatus, ToolListChange};
 
 /// The maximum pause before a server that keeps ending is started again.
+// The pause grows from none over 1, 2 and 4 s (decision 0011), and a call that waits for it must not run into its own
+// time-out.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The number of attempts to find an open connection for one call.
@@ -163,6 +165,7 @@ impl McpServerState {
         let Some(link) = line.link.get() else { return Err(McpConnectionError::Closed) };
         let fault = match link.call(call, cancel, deadline).await {
             Ok(answer) => {
+                // An answer shows that the server works. Its next loss is mended without a pause again.
                 self.losses.store(0, Ordering::Relaxed);
                 return Ok(answer);
             }
@@ -184,6 +187,7 @@ impl McpServerState {
     pub(super) async fn close(&self) {
         let line = self.line();
         if let Some(link) = line.link.get() {
+            tracing::info!(server = %self.name(), "an MCP server is stopped");
             self.replace(&line);
             link.close().await;
         }
@@ -214,6 +218,8 @@ impl McpServerState {
         if !Arc::ptr_eq(line, &self.line()) {
             return Err(McpConnectionError::NotSent("it could not be started again a moment ago".to_owned()));
         }
+        // The pause is waited out by the call that needs the server, within the deadline of that call. A timer would
+        // start servers that no model calls.
         sleep_until(line.not_before).await;
         let opening = async {
             let mut link = McpConnection::open(&self.endpoint).await?;
@@ -223,6 +229,7 @@ impl McpServerState {
             link.watch(Arc::clone(&self.roster));
             Ok(link)
         };
+        // The limit of the start holds beside that of the call, which may be much longer.
         let opened = timeout(self.start_timeout, opening).await.unwrap_or(Err(McpConnectionError::TimedOut));
         opened.map_err(|fault| {
             self.replace(line);

@@ -19,10 +19,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::link::{McpConnectionError, McpEndpoint};
+use super::connection::{McpConnectionError, McpEndpoint};
 use super::secrets::McpSecrets;
 use super::wire::{MAX_MESSAGE_BYTES, McpExchangeRegistry, UnreadableMcpMessage};
 use crate::config::McpCommand;
+use crate::io_error::io_error_text;
 use crate::sandbox::{ConfinedChild, SpawnRequest};
 
 /// The time to wait for the exit of a program that has closed its output. The process group is ended first, which takes
@@ -62,8 +63,9 @@ pub(super) async fn start(
     command: &McpCommand,
     wire: Arc<McpExchangeRegistry>,
 ) -> Result<(McpProcess, McpStdioTransport), McpConnectionError> {
-    let (pipes, [stdin, stdout, stderr]) = McpPipes::open()
-        .map_err(|error| McpConnectionError::NotSent(format!("its pipes could not be made: {error}")))?;
+    let (pipes, [stdin, stdout, stderr]) = McpPipes::open().map_err(|error| {
+        McpConnectionError::NotSent(format!("its pipes could not be made: {}", io_error_text(&error)))
+    })?;
     let McpPipes { to_child, from_child, errors } = pipes;
     let request = SpawnRequest {
         program: OsString::from(&command.program),
@@ -78,17 +80,20 @@ pub(super) async fn start(
     if let Some(noted) = endpoint.noted.clone() {
         let checked = tokio::task::spawn_blocking(move || noted.check()).await;
         let checked =
+            // The check ran on a thread that panicked or was cancelled. The program is not started unchecked.
             checked.map_err(|_| McpConnectionError::NotSent("its files could not be read".to_owned()))?;
         checked.map_err(|refused| McpConnectionError::Changed(refused.to_string()))?;
     }
     let child = endpoint.sandbox.spawn_server(request, command.network, &endpoint.home);
     let child = child.await.map_err(|error| McpConnectionError::NotSent(with_way_out(error.to_string())))?;
+    tracing::debug!(server = %endpoint.server, network = ?command.network, "the program of an MCP server runs");
     let last_words = LastWords::default();
     let mut listening = JoinSet::new();
     let heard = CancellationToken::new();
     let (server, secrets) = (endpoint.server.clone(), Arc::clone(&endpoint.secrets));
     let (words, all) = (Arc::clone(&last_words), heard.clone().drop_guard());
     listening.spawn(async move {
+        // Dropped when the task ends, for whatever reason. `last_words` waits for that.
         let _all = all;
         listen(server, secrets, errors, words).await;
     });
@@ -163,7 +168,7 @@ impl McpProcess {
         let Some(mut child) = child else { return "its program has ended".to_owned() };
         match tokio::time::timeout(BURIAL, child.wait()).await {
             Ok(Ok(status)) => how(status),
-            Ok(Err(error)) => format!("its program has ended ({error})"),
+            Ok(Err(error)) => format!("its program has ended ({})", io_error_text(&error)),
             // Dropping the child kills its group.
             Err(_) => "its program closed the connection and was killed".to_owned(),
         }
@@ -233,6 +238,7 @@ enum LineReadOutcome {
 impl McpStdioTransport {
     fn new(server: String, from: pipe::Receiver, to: pipe::Sender, wire: Arc<McpExchangeRegistry>) -> Self {
         // A task of its own writes: `rmcp` may drop a send at any point, and half a line would garble the next message.
+        // The bound keeps a program that does not read its input from filling the memory.
         let (lines, to_write) = mpsc::channel(64);
         let mut writing = JoinSet::new();
         writing.spawn(write(to, to_write));
@@ -303,6 +309,7 @@ impl McpStdioTransport {
 async fn write(mut to: pipe::Sender, mut lines: mpsc::Receiver<Line>) {
     while let Some((mut line, written)) = lines.recv().await {
         line.push('\n');
+        // `rmcp` may have dropped the send. The line is written whole in any case.
         let _ = written.send(to.write_all(line.as_bytes()).await);
     }
 }

@@ -7,7 +7,7 @@ use longhaul_core::message::{RawJson, ToolSpec};
 use longhaul_core::tool_schema::{NormalizedSchema, ToolSchemaError, normalize};
 use serde_json::Value;
 
-use super::link::McpOutgoingCall;
+use super::connection::McpOutgoingCall;
 use super::result;
 use super::server::{McpCallError, McpServerState};
 use super::tool_list::{McpToolDefinition, McpToolStatus};
@@ -73,7 +73,7 @@ impl McpTool {
 
     fn answered(&self, answer: &str) -> ToolOutput {
         let mut output = result::read(answer).unwrap_or_else(|error| {
-            ToolOutput::error(format!("Error: the server's answer is no result of a tool: {error}"))
+            ToolOutput::error(format!("Error: the server's answer is not a result of a tool: {error}"))
         });
         // A changed tool is called all the same; only a failure may come from the old description.
         if output.is_error && self.server.fate(&self.listed) == McpToolStatus::Changed {

@@ -130,7 +130,7 @@ impl McpExchangeRegistry {
                     is_lost_answer: false,
                 }
             }
-            None => self.unreadable(text, format!("it is no JSON that can be used ({error})")),
+            None => self.unreadable(text, format!("it is not JSON that can be used ({error})")),
         })
     }
 

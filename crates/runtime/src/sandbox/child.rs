@@ -187,6 +187,7 @@ pub(super) async fn start(
 ) -> Result<ConfinedChild, SandboxError> {
     let (started, starting) = oneshot::channel();
     let program = prepared.program.to_string_lossy().into_owned();
+    // Not a thread of the runtime's pool: this one lives as long as the child, and servers live for weeks.
     let thread = std::thread::Builder::new().name("sandbox".to_owned());
     let source = match thread.spawn(move || live(prepared, guards, started)) {
         Ok(_) => match starting.await {
@@ -216,6 +217,15 @@ fn live(
     // If the caller has stopped waiting, dropping the handle kills the child.
     let _ = started.send(Ok(ConfinedChild { group: Arc::clone(&group), exit, status: None }));
     let finished = group.finish(&mut child, bounds.mark);
+    match &finished {
+        Ok((status, left)) => tracing::debug!(
+            process = child.id(),
+            %status,
+            has_survivors = *left == RemainingProcesses::Some,
+            "a child has ended"
+        ),
+        Err(error) => tracing::warn!(process = child.id(), %error, "the end of a child is unknown"),
+    }
     // Permissions are back before the caller learns of the end.
     seal.restore();
     // The caller does not wait for survivors that resist. This thread continues the search after the answer.

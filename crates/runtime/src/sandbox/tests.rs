@@ -707,7 +707,7 @@ async fn the_report_names_agent_files_that_children_can_change() {
     assert_eq!(place.sandbox().report().agent_files, files[..1]);
 }
 
-/// What nothing guards is said, and is so: once it is guarded, the report must not say it any more.
+/// The report names what is not guarded, and the tests show it. Once it is guarded, the report must change.
 #[tokio::test]
 async fn a_hard_link_that_was_there_leads_outside_and_the_report_says_so() {
     if !landlock("a_hard_link_that_was_there_leads_outside_and_the_report_says_so") {

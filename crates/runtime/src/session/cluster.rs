@@ -210,6 +210,7 @@ impl Runtime {
             if is_all {
                 return;
             }
+            // The time-out is the normal case: other nodes get their share of the sessions meanwhile.
             let _ = timeout(BETWEEN, taking.until(0)).await;
             taking.until(MOST_OPENING).await;
         }

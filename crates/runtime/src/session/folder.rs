@@ -4,11 +4,6 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use longhaul_core::event::EventBody;
-use longhaul_core::ids::SessionId;
-
-use super::{Runtime, SessionError};
-
 /// Two folders of a session: the one in which it began, and the other one in which its tools work now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -39,33 +34,6 @@ impl fmt::Display for MovedSession {
     }
 }
 
-impl Runtime {
-    /// Returns the folder in which a session began; `None` for an import, and for a session of an older version.
-    ///
-    /// # Errors
-    /// [`SessionError::Store`].
-    #[doc(hidden)]
-    pub async fn origin_folder(&self, id: &SessionId) -> Result<Option<PathBuf>, SessionError> {
-        // The first event of a log names its origin.
-        let first = self.store().read(id, 0, 1).await?;
-        Ok(match first.into_iter().next().map(|event| event.body) {
-            Some(EventBody::SessionStarted { folder, .. }) => folder.map(PathBuf::from),
-            _ => None,
-        })
-    }
-
-    /// Returns the two folders of a session that began in another folder than the workspace; `None` also if the
-    /// folder is unknown.
-    ///
-    /// # Errors
-    /// [`SessionError::Store`].
-    #[doc(hidden)]
-    pub async fn moved_session(&self, id: &SessionId) -> Result<Option<MovedSession>, SessionError> {
-        let begun_in = self.origin_folder(id).await?;
-        Ok(begun_in.and_then(|begun_in| MovedSession::compare(&begun_in, self.agent().workspace.root())))
-    }
-}
-
 /// Returns a path without links, so that one folder has one name.
 fn without_links(folder: &Path) -> PathBuf {
     // A folder that has gone keeps the name that it was called by.
@@ -74,6 +42,8 @@ fn without_links(folder: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use longhaul_core::event::EventBody;
+
     use super::*;
 
     #[test]

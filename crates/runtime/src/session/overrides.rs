@@ -39,7 +39,7 @@ pub enum SettingsError {
     #[error(transparent)]
     Refused(#[from] SettingRefusal),
     /// The settings cannot be stored.
-    #[error("the settings cannot be kept: {0}")]
+    #[error("the settings cannot be kept: {}", crate::io_error::io_error_text(.0))]
     Io(#[from] std::io::Error),
 }
 
@@ -246,6 +246,7 @@ impl Runtime {
             let plain = agents.named(choice.agent.as_deref()).unwrap_or_else(|_| agents.usual());
             let (policy, summariser) = governed.policy(&plain.rules);
             let policy = Box::new(policy);
+            // A session that closes meanwhile reads the settings when it is opened again.
             let _ = session.request(|reply| SessionCommand::Govern { policy, summariser, reply }).await;
         }
     }

@@ -104,6 +104,11 @@ impl SessionRegistry {
         let mut state = self.lock();
         // Admission only ever gets stricter: a runtime that is shut must not open again to give its sessions away.
         state.door = state.door.max(door);
+        tracing::debug!(
+            entries = state.by_id.len(),
+            is_shut = state.door == SessionAdmission::Shut,
+            "no session is opened any more"
+        );
         drop(state);
         self.all()
     }

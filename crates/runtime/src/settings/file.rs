@@ -44,7 +44,7 @@ impl SettingsFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(SettingsOverrides::default()),
             Err(error) => return Err(error),
             // A pipe in the file's place would block the reader.
-            Ok(known) if !known.is_file() => return Err(io::Error::other("it is no regular file")),
+            Ok(known) if !known.is_file() => return Err(io::Error::other("it is not a regular file")),
             Ok(_) => {}
         }
         let mut bytes = Vec::new();
@@ -69,6 +69,7 @@ impl SettingsFile {
         let fresh = self.path.with_extension(format!("{}.new", uuid::Uuid::now_v7()));
         let kept = write_new(&fresh, choices).and_then(|()| fs::rename(&fresh, &self.path));
         if kept.is_err() {
+            // The error of the write is returned. A leftover file under a new name does no harm.
             let _ = fs::remove_file(&fresh);
         }
         kept?;

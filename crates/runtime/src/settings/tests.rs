@@ -42,20 +42,20 @@ fn each_setting_takes_what_it_may_and_names_itself_otherwise() {
         json!({ "base_url": "http://stranger" }),
     ];
     insta::assert_snapshot!(wrong.map(|wrong| changed(wrong).unwrap_err()).join("\n"), @r#"
-    `strategy` is one of reactive-overflow, proactive-threshold, middle-removal, truncation, importance, summarization, pruning-agent, adaptive
-    `strategy` is one of reactive-overflow, proactive-threshold, middle-removal, truncation, importance, summarization, pruning-agent, adaptive
-    `trigger` is "none", { percentage }, { triggerTokens } or { type }
-    `trigger` is "none", { percentage }, { triggerTokens } or { type }
-    `trigger.percentage` is above 0 and at most 1
-    `trigger.percentage` is above 0 and at most 1
-    `trigger.triggerTokens` is a whole number, 256 or more
-    `trigger.triggerTokens` is a whole number, 256 or more
-    `trigger` is "none", { percentage }, { triggerTokens } or { type }
-    `pruningAgent` is a name of 1 to 200 visible characters
-    `pruningAgent` is a name of 1 to 200 visible characters
-    `autoRecall` is true or false
-    `summarizeWith` is a name of 1 to 200 visible characters
-    `base_url` is no setting
+    `strategy` must be one of reactive-overflow, proactive-threshold, middle-removal, truncation, importance, summarization, pruning-agent, adaptive
+    `strategy` must be one of reactive-overflow, proactive-threshold, middle-removal, truncation, importance, summarization, pruning-agent, adaptive
+    `trigger` must be "none", { percentage }, { triggerTokens } or { type }
+    `trigger` must be "none", { percentage }, { triggerTokens } or { type }
+    `trigger.percentage` must be above 0 and at most 1, not 0
+    `trigger.percentage` must be above 0 and at most 1, not 1.01
+    `trigger.triggerTokens` must be a whole number, 256 or more, not 255
+    `trigger.triggerTokens` must be a whole number, 256 or more, not 300.5
+    `trigger` must be "none", { percentage }, { triggerTokens } or { type }
+    `pruningAgent` must be a name of 1 to 200 visible characters
+    `pruningAgent` must be a name of 1 to 200 visible characters
+    `autoRecall` must be true or false
+    `summarizeWith` must be a name of 1 to 200 visible characters
+    `base_url` is not a setting
     "#);
 }
 

@@ -36,7 +36,7 @@ pub struct ServiceIdentity {
 #[non_exhaustive]
 pub enum OtlpError {
     /// The address is unusable.
-    #[error("{0} is no http:// or https:// address of a collector, or has more than a path")]
+    #[error("{0} is not an http:// or https:// address of a collector, or has more than a path")]
     Address(String),
     /// No tokio runtime is running.
     #[error("telemetry needs a running tokio runtime")]

@@ -20,6 +20,7 @@ use super::capture::{CapturedOutput, LossyUtf8Decoder, OutputCapture};
 use super::{
     PreservedEnd, Tool, ToolContext, ToolError, ToolInput, ToolOutput, ToolOutputPart, ToolProgress, builtin,
 };
+use crate::io_error::io_error_text;
 use crate::sandbox::{ConfinedChild, SpawnRequest};
 
 /// The maximum time limit that a call may ask for, in milliseconds.
@@ -61,12 +62,14 @@ impl BashTool {
         let (exited, has_exited) = oneshot::channel();
         let watching = async {
             let ended = watch(&mut child, &request, context).await;
+            // Only the reader of the output listens, and it may have ended first.
             let _ = exited.send(());
             ended
         };
         let (ended, ()) = tokio::join!(watching, pump(reader, &mut capture, &context.progress, has_exited));
-        let (status, why) =
-            ended.map_err(|error| ToolError::Failed(format!("waiting for the command: {error}")))?;
+        let (status, why) = ended.map_err(|error| {
+            ToolError::Failed(format!("waiting for the command: {}", io_error_text(&error)))
+        })?;
         tracing::debug!(
             code = status.code(),
             signal = status.signal(),
@@ -83,8 +86,9 @@ impl BashTool {
         at: &ToolContext,
     ) -> Result<(ConfinedChild, pipe::Receiver), ToolError> {
         let pipe = output_pipe();
-        let (reader, writer, second) =
-            pipe.map_err(|error| ToolError::Failed(format!("the shell could not be started: {error}")))?;
+        let (reader, writer, second) = pipe.map_err(|error| {
+            ToolError::Failed(format!("the shell could not be started: {}", io_error_text(&error)))
+        })?;
         let args = self.options.iter().copied().chain([command]).map(OsString::from).collect();
         let child = at.sandbox.spawn(SpawnRequest {
             program: self.shell.clone().into_os_string(),
@@ -184,6 +188,7 @@ async fn pump(
     let mut buffer = vec![0; 64 * 1024];
     let over = async {
         let _ = exited.await;
+        // A process that left the group may hold the pipe open for ever.
         tokio::time::sleep(DRAIN).await;
     };
     tokio::pin!(over);

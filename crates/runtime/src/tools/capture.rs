@@ -28,6 +28,7 @@ impl OutputCapture {
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
+        // Half of the room is for the beginning, and half for the newest output.
         let room = self.half.saturating_sub(self.head.len()).min(bytes.len());
         let (first, rest) = bytes.split_at(room);
         self.head.extend_from_slice(first);

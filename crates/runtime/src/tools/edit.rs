@@ -8,6 +8,7 @@ use regex::bytes::{NoExpand, Regex};
 
 use super::arguments::ToolArguments;
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin, finishing};
+use crate::io_error::io_error_text;
 use crate::text_encoding::TextEncoding;
 use crate::workspace::PathAccess;
 
@@ -72,14 +73,14 @@ impl EditArguments {
         // One byte more than allowed shows that the file is too large, even if it grows while it is read.
         file.take(LARGEST + 1)
             .read_to_end(&mut content)
-            .map_err(|error| ToolError::Failed(format!("`{shown}`: {error}")))?;
+            .map_err(|error| ToolError::Failed(format!("`{shown}`: {}", io_error_text(&error))))?;
         if content.len() as u64 > LARGEST {
             return Err(ToolError::Failed(format!("`{shown}` is too large to edit (over 64 MiB)")));
         }
         // A file that is no text keeps its bytes around the replacement.
         let encoding = TextEncoding::of(&content).unwrap_or(TextEncoding::Utf8 { has_mark: false });
         content = encoding.decode(content).ok_or_else(|| {
-            ToolError::Failed(format!("`{shown}` is UTF-16 with units that are no characters"))
+            ToolError::Failed(format!("`{shown}` is UTF-16 with units that are not characters"))
         })?;
         // Models write `\n`. In a file with `\r\n` only, `old` would not be found and `new` would mix the line breaks.
         self.adopt_line_endings(&content);

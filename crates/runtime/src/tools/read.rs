@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::arguments::ToolArguments;
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, ToolOutputPart, blocking, builtin};
+use crate::io_error::io_error_text;
 use crate::picture;
 use crate::text_encoding::TextEncoding;
 use crate::workspace::{PathAccess, ResolvedPath};
@@ -88,7 +89,7 @@ fn read_sample(file: &mut std::fs::File) -> std::io::Result<Vec<u8>> {
 }
 
 fn unreadable(path: &ResolvedPath, error: &std::io::Error) -> ToolError {
-    ToolError::Failed(format!("`{}`: {error}", path.display()))
+    ToolError::Failed(format!("`{}`: {}", path.display(), io_error_text(error)))
 }
 
 /// Returns the text of a UTF-16 file.

@@ -97,7 +97,7 @@ fn the_set_is_ordered_and_its_schemas_are_json() {
     assert_eq!(specs, ToolSet::builtin().specs());
 }
 
-/// What small windows are told takes at most 500 tokens, `recall` included.
+/// Descriptions for small windows take at most 500 tokens, `recall` included.
 #[test]
 fn brief_specs_are_brief() {
     let set = ToolSet::builtin();

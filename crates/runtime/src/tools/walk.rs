@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::ignored::IgnoreRules;
+use super::ignore_rules::IgnoreRules;
 use super::{ToolError, ToolOutput, blocking};
 use crate::workspace::{FolderEntry, FolderEntryKind, ResolvedPath, Workspace, WorkspaceError};
 

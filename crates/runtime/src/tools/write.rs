@@ -46,6 +46,7 @@ fn write(arguments: serde_json::Value, context: &ToolContext) -> Result<ToolOutp
     let encoding = existing_encoding(&turn);
     let bytes = encoding.encode(content.into_bytes());
     turn.replace(&bytes, None)?;
+    tracing::debug!(bytes = bytes.len(), lines, encoding = encoding.name(), "a file was written");
     let kept = encoding.name().map(|name| format!(", {name} as before")).unwrap_or_default();
     let shown = resolved.display();
     Ok(ToolOutput::text(format!("Wrote {shown} ({} bytes, {lines} lines{kept}).", bytes.len())))
@@ -58,6 +59,7 @@ fn existing_encoding(turn: &FileWriteLock<'_>) -> TextEncoding {
     let Ok((file, _)) = turn.open() else { return plain };
     let mut start = Vec::new();
     match file.take(SAMPLE_BYTES).read_to_end(&mut start) {
+        // A file that is no text has no encoding to keep.
         Ok(_) => TextEncoding::of(&start).unwrap_or(plain),
         Err(_) => plain,
     }

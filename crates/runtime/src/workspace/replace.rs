@@ -125,6 +125,7 @@ impl<'a> ReplacementFile<'a> {
 impl Drop for ReplacementFile<'_> {
     fn drop(&mut self) {
         if !self.renamed {
+            // A drop cannot report a failure, and the error of the write is on its way already.
             let _ = unlinkat(self.folder, &self.name, AtFlags::empty());
         }
     }

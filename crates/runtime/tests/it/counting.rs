@@ -1,19 +1,17 @@
 //! Servers that offer to count, and do not.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use longhaul::session::Runtime;
-use longhaul::testing::{self, TemporaryFolder};
+use longhaul::agent::Agent;
 use longhaul_core::event::RunEnd;
 use longhaul_core::message::{ModelAnswer, ModelOrigin, ModelStopReason, Part};
 use longhaul_core::run::ServerCountPolicy;
 use longhaul_providers::{Limits, ModelEvent, ModelRequest, ModelStream, Provider, ProviderError};
-use longhaul_store::{BlobStore, MemoryStore};
+use longhaul_testkit::TestSession;
 
 /// Answers at once, and counts never.
 #[derive(Default)]
@@ -49,18 +47,15 @@ impl Provider for Silent {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_hangs_when_it_should_count_is_left_alone_for_a_while() {
-    let folder = TemporaryFolder::new().unwrap();
-    let silent = Arc::new(Silent::default());
-    let mut agent = testing::agent(silent.clone(), &folder).await.unwrap();
-    agent.counting = ServerCountPolicy::Always;
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(1 << 20));
-    let session = runtime.create(None).await.unwrap();
+    let always = |agent: &mut Agent, _: &_| agent.counting = ServerCountPolicy::Always;
+    let TestSession { runtime, session, model, .. } =
+        &TestSession::with_provider(Silent::default(), always).await;
     for text in ["one", "two", "three"] {
         assert_eq!(session.ask(text).await.unwrap().end, Some(RunEnd::Stop));
     }
-    assert_eq!(silent.asked.load(Ordering::Relaxed), 1, "it was waited for once");
+    assert_eq!(model.asked.load(Ordering::Relaxed), 1, "it was waited for once");
     tokio::time::advance(Duration::from_secs(120)).await;
     session.ask("four").await.unwrap();
-    assert_eq!(silent.asked.load(Ordering::Relaxed), 2, "then it is asked again");
+    assert_eq!(model.asked.load(Ordering::Relaxed), 2, "then it is asked again");
     runtime.close().await;
 }

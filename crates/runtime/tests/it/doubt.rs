@@ -1,13 +1,10 @@
 //! Servers that cut a request in silence and answer as if nothing had happened, or change their window under way.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use longhaul::session::{Runtime, Session};
-use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::estimate;
 use longhaul_core::event::RunEnd;
 use longhaul_core::message::{ModelAnswer, ModelOrigin, ModelStopReason, Part};
@@ -15,20 +12,20 @@ use longhaul_core::usage::Usage;
 use longhaul_providers::{
     LimitSource, Limits, ModelEvent, ModelRequest, ModelStream, Provider, ProviderError, ToolChoice,
 };
-use longhaul_store::{BlobStore, MemoryStore};
+use longhaul_testkit::TestSession;
 
-/// What it reports as read of a request with so many tokens.
-type Reports = fn(u64) -> u64;
+/// Returns the tokens that the model reports as read of a request with so many tokens.
+type ReportedTokens = fn(u64) -> u64;
 
-/// A server of unknown window.
-struct Server {
+/// A model that may report other tokens than it was sent. Its window is unknown until the test sets it.
+struct MisreportingModel {
     calls: AtomicUsize,
-    reports: Reports,
+    reports: ReportedTokens,
     window: AtomicU64,
 }
 
 #[async_trait]
-impl Provider for Server {
+impl Provider for MisreportingModel {
     fn origin(&self) -> ModelOrigin {
         ModelOrigin { provider: "p".into(), api: "a".into(), model: "m".into() }
     }
@@ -56,13 +53,9 @@ impl Provider for Server {
     }
 }
 
-async fn session(reports: Reports) -> (Runtime, Session, Arc<Server>, TemporaryFolder) {
-    let folder = TemporaryFolder::new().unwrap();
-    let server = Arc::new(Server { calls: AtomicUsize::new(0), reports, window: AtomicU64::new(0) });
-    let agent = testing::agent(server.clone(), &folder).await.unwrap();
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(1 << 20));
-    let session = runtime.create(None).await.unwrap();
-    (runtime, session, server, folder)
+async fn session_of_model(reports: ReportedTokens) -> TestSession<MisreportingModel> {
+    let model = MisreportingModel { calls: AtomicUsize::new(0), reports, window: AtomicU64::new(0) };
+    TestSession::with_provider(model, |_, _| {}).await
 }
 
 fn prose(turn: usize) -> String {
@@ -72,7 +65,7 @@ fn prose(turn: usize) -> String {
 /// Keeps no more than 4,096 tokens of any request, and says so only in its usage.
 #[tokio::test]
 async fn a_request_cut_in_silence_makes_room_and_is_sent_again() {
-    let (runtime, session, server, _folder) = session(|input| input.min(4_096)).await;
+    let TestSession { runtime, session, model, .. } = &session_of_model(|input| input.min(4_096)).await;
     let mut turns = 0;
     while session.inspect_run(|run| run.history().compactions()).await.unwrap() == 0 {
         turns += 1;
@@ -80,7 +73,7 @@ async fn a_request_cut_in_silence_makes_room_and_is_sent_again() {
         let settled = session.ask(&prose(turns)).await.unwrap();
         assert_eq!(settled.end, Some(RunEnd::Stop), "{settled:?}");
     }
-    assert!(server.calls.load(Ordering::Relaxed) > turns, "the cut request was not sent again");
+    assert!(model.calls.load(Ordering::Relaxed) > turns, "the cut request was not sent again");
     let (window, newest) = session
         .inspect_run(|run| (run.budget().window, run.history().view().last().map(|item| item.message.text())))
         .await
@@ -94,9 +87,9 @@ async fn a_request_cut_in_silence_makes_room_and_is_sent_again() {
 /// requests because of it.
 #[tokio::test]
 async fn a_wrong_report_leaves_nothing_out() {
-    for reports in [|_| 317, |input: u64| input / 3] as [Reports; 2] {
-        let (runtime, session, server, _folder) = session(reports).await;
-        server.window.store(200_000, Ordering::Relaxed);
+    for reports in [|_| 317, |input: u64| input / 3] as [ReportedTokens; 2] {
+        let TestSession { runtime, session, model, .. } = &session_of_model(reports).await;
+        model.window.store(200_000, Ordering::Relaxed);
         for turn in 0..46 {
             assert_eq!(session.ask(&prose(turn)[..2_000]).await.unwrap().end, Some(RunEnd::Stop));
         }
@@ -105,7 +98,7 @@ async fn a_wrong_report_leaves_nothing_out() {
             .await
             .unwrap();
         assert_eq!((shown, compactions), (92, 0), "questions and answers in view");
-        assert_eq!(server.calls.load(Ordering::Relaxed), 46, "no request was sent twice");
+        assert_eq!(model.calls.load(Ordering::Relaxed), 46, "no request was sent twice");
         runtime.close().await;
     }
 }
@@ -113,8 +106,8 @@ async fn a_wrong_report_leaves_nothing_out() {
 /// A later session with the server ignores its reports from the first one on.
 #[tokio::test]
 async fn unreliable_usage_is_known_to_the_next_session() {
-    let (runtime, session, server, _folder) = session(|_| 317).await;
-    server.window.store(200_000, Ordering::Relaxed);
+    let TestSession { runtime, session, model, .. } = &session_of_model(|_| 317).await;
+    model.window.store(200_000, Ordering::Relaxed);
     for turn in 0..12 {
         session.ask(&prose(turn)[..2_000]).await.unwrap();
     }
@@ -131,7 +124,7 @@ async fn unreliable_usage_is_known_to_the_next_session() {
 /// One message is larger than what the server keeps: no edit of the view helps.
 #[tokio::test]
 async fn a_cut_that_no_edit_helps_against_is_told_with_what_a_person_can_do() {
-    let (runtime, session, server, _folder) = session(|input| input.min(4_096)).await;
+    let TestSession { runtime, session, model, .. } = &session_of_model(|input| input.min(4_096)).await;
     let mut watch = session.watch();
     let long: String = (1..12).map(prose).collect();
     assert_eq!(session.ask(&long).await.unwrap().end, Some(RunEnd::Stop));
@@ -140,14 +133,14 @@ async fn a_cut_that_no_edit_helps_against_is_told_with_what_a_person_can_do() {
     assert!(said.starts_with("the server read 4096 of about "), "{said}");
     let advice = said.find("Give the model a larger context at its server, or send less at once").unwrap();
     assert!(advice < said.find("nothing older is left").unwrap(), "what helps comes first: {said}");
-    assert_eq!(server.calls.load(Ordering::Relaxed), 1, "a second call would be the first one again");
+    assert_eq!(model.calls.load(Ordering::Relaxed), 1, "a second call would be the first one again");
     runtime.close().await;
 }
 
 /// Reports only what it had not read before, as some do.
 #[tokio::test]
 async fn a_server_whose_counts_leave_something_out_is_put_up_with() {
-    let (runtime, session, _server, _folder) = session(|input| (input / 4).max(1_200)).await;
+    let TestSession { runtime, session, .. } = &session_of_model(|input| (input / 4).max(1_200)).await;
     for turn in 1..8 {
         let settled = session.ask(&prose(turn)).await.unwrap();
         assert_eq!(settled.end, Some(RunEnd::Stop), "turn {turn}: {settled:?}");
@@ -160,10 +153,10 @@ async fn a_server_whose_counts_leave_something_out_is_put_up_with() {
 /// The server comes back with a smaller window while the session goes on.
 #[tokio::test]
 async fn a_window_that_changed_is_noticed() {
-    let (runtime, session, server, _folder) = session(|input| input).await;
+    let TestSession { runtime, session, model, .. } = &session_of_model(|input| input).await;
     let window = || session.inspect_run(|run| (run.budget().window, run.settings().model.window));
     assert_eq!(window().await.unwrap(), (32_000, None));
-    server.window.store(9_000, Ordering::Relaxed);
+    model.window.store(9_000, Ordering::Relaxed);
     session.ask("go").await.unwrap();
     // The limits are asked for beside the run, so the new window may be adopted after the answer.
     for _ in 0..1_500 {

@@ -26,7 +26,7 @@ const ACTS: u64 = 40;
 /// So short that sessions come and go while people are at work.
 const IDLE: Duration = Duration::from_millis(3);
 
-struct World {
+struct EvictingRuntime {
     runtime: Arc<Runtime>,
     model: Arc<ScriptedProvider>,
     witness: Arc<Witness>,
@@ -34,7 +34,7 @@ struct World {
     _folder: TemporaryFolder,
 }
 
-impl World {
+impl EvictingRuntime {
     async fn new(seed: u64) -> Self {
         let folder = TemporaryFolder::new().unwrap();
         let answer = ScriptedAnswer::text("Yes, of course.").pace(Duration::from_micros(300));
@@ -147,7 +147,7 @@ async fn listen(session: &Session, dice: &mut Dice) {
 }
 
 async fn story(seed: u64) -> usize {
-    let world = World::new(seed).await;
+    let world = EvictingRuntime::new(seed).await;
     let sent = world.bustle(seed).await;
     world.check(seed, &sent).await;
     let openings = world.witness.claims();
@@ -178,7 +178,7 @@ async fn sessions_come_and_go_under_real_threads() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_deleted_session_stays_deleted_whoever_asks_for_it() {
-    let world = World::new(7).await;
+    let world = EvictingRuntime::new(7).await;
     let id = world.sessions[0].clone();
     let mut asking = JoinSet::new();
     for _ in 0..8 {

@@ -10,21 +10,21 @@ use longhaul::session::{CancelPoint, NewMessage, SessionError};
 use longhaul::testing::TemporaryFolder;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::RunEnd;
-use longhaul_core::message::{Part, ToolResult, ToolStatus};
+use longhaul_core::message::{Part, ToolStatus};
 use longhaul_core::run::{RunStatus, ToolApproval};
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
-use longhaul_testkit::TestSession;
+use longhaul_testkit::{TestSession, WAITING_COMMAND};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct World {
+struct HookedSession {
     test: TestSession,
     asks: Arc<Mutex<Vec<Value>>>,
 }
 
 /// A session whose model makes these calls, one a step, and whose hooks all give that answer.
-async fn world(calls: &[(&str, &str)], answer: Value, change: impl FnOnce(&mut Agent)) -> World {
+async fn world(calls: &[(&str, &str)], answer: Value, change: impl FnOnce(&mut Agent)) -> HookedSession {
     let asks: Arc<Mutex<Vec<Value>>> = Arc::default();
     let seen = Arc::clone(&asks);
     let hook = Arc::new(ClosureHook::new(move |ask| {
@@ -41,10 +41,10 @@ async fn world(calls: &[(&str, &str)], answer: Value, change: impl FnOnce(&mut A
         agent.hooks = hooks;
         change(agent);
     };
-    World { test: TestSession::with_agent(ScriptedProvider::new(script), prepare).await, asks }
+    HookedSession { test: TestSession::with_agent(ScriptedProvider::new(script), prepare).await, asks }
 }
 
-impl World {
+impl HookedSession {
     /// What was asked at one event.
     fn asked(&self, hook: &str) -> Vec<Value> {
         self.asks.lock().unwrap().iter().filter(|ask| ask["hook"] == hook).cloned().collect()
@@ -52,15 +52,6 @@ impl World {
 
     async fn run(&self) {
         assert_eq!(self.test.session.ask("go").await.unwrap().end, Some(RunEnd::Stop));
-    }
-
-    async fn results(&self) -> Vec<ToolResult> {
-        let parts = self.test.messages().await.into_iter().flat_map(|message| message.parts);
-        let results = parts.filter_map(|part| match part {
-            Part::ToolResult(result) => Some(result),
-            _ => None,
-        });
-        results.collect()
     }
 }
 
@@ -76,7 +67,7 @@ async fn a_denied_tool_does_not_run_and_the_model_is_told_why() {
     let world = world(&[WRITE], answer, |_| {}).await;
     world.run().await;
     assert!(!world.test.folder.path().join("one.txt").exists());
-    let [result] = world.results().await.try_into().unwrap();
+    let [result] = world.test.tool_results().await.try_into().unwrap();
     assert_eq!(result.status, ToolStatus::Error);
     let told = "Error: the call was denied by the preToolUse hook and did not run: no files today";
     assert_eq!(texts(&result.content), [told]);
@@ -96,7 +87,7 @@ async fn a_hook_that_allows_does_not_overrule_a_rule_that_denies() {
     let world = world(&[WRITE], json!({ "decision": "allow" }), denies).await;
     world.run().await;
     assert!(!world.test.folder.path().join("one.txt").exists());
-    assert!(texts(&world.results().await[0].content)[0].contains("a rule of the house"));
+    assert!(texts(&world.test.tool_results().await[0].content)[0].contains("a rule of the house"));
 }
 
 #[tokio::test]
@@ -121,7 +112,7 @@ async fn a_hook_replaces_the_arguments_that_a_tool_runs_with() {
 async fn recall_passes_the_hooks_like_every_tool() {
     let world = world(&[("recall", r#"{"handle":"e1"}"#)], json!({ "decision": "deny" }), |_| {}).await;
     world.run().await;
-    assert!(texts(&world.results().await[0].content)[0].contains("denied by the preToolUse hook"));
+    assert!(texts(&world.test.tool_results().await[0].content)[0].contains("denied by the preToolUse hook"));
 }
 
 #[tokio::test]
@@ -131,7 +122,7 @@ async fn a_hook_hears_the_result_and_adds_to_what_the_model_sees() {
     world.run().await;
     let [ask] = world.asked("postToolUse").try_into().unwrap();
     assert_eq!((&ask["success"], &ask["result"]), (&json!(false), &json!("out\n[exit code 3]")));
-    let [result] = world.results().await.try_into().unwrap();
+    let [result] = world.test.tool_results().await.try_into().unwrap();
     assert_eq!(texts(&result.content), ["out\n[exit code 3]", "\n[postToolUse hook]\nthe linter is unhappy"]);
     assert_eq!(result.status, ToolStatus::Error, "it stays what it was");
 }
@@ -145,7 +136,7 @@ async fn what_a_hook_adds_and_the_result_stay_within_the_limit_together() {
         };
         let world = world(&[bash], json!({ "addedContext": words }), limits).await;
         world.run().await;
-        let [result] = world.results().await.try_into().unwrap();
+        let [result] = world.test.tool_results().await.try_into().unwrap();
         let shown = texts(&result.content);
         let chars: usize = shown.iter().map(|text| text.chars().count()).sum();
         assert!((2_000..=3_000).contains(&chars), "{chars}");
@@ -165,8 +156,7 @@ async fn a_cancel_does_not_wait_for_a_hook() {
         let hooks = HookSet::new().with(event, never.clone(), PATIENCE * 60);
         let world = world(&[WRITE], json!({}), |agent| agent.hooks = hooks).await;
         world.test.session.send(vec![Part::text("go")]).await.unwrap();
-        let mut status = world.test.session.status();
-        status.wait_for(|status| *status == RunStatus::ExecutingTools).await.unwrap();
+        world.test.wait_for_status(RunStatus::ExecutingTools).await;
         let written = world.test.folder.path().join("one.txt");
         while event == HookEvent::PostToolUse && !written.exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -174,7 +164,7 @@ async fn a_cancel_does_not_wait_for_a_hook() {
         let met = tokio::time::timeout(PATIENCE, world.test.session.cancel(false)).await.unwrap().unwrap();
         assert_eq!(met, CancelPoint::ToolsInProgress);
         assert_eq!(written.exists(), event == HookEvent::PostToolUse);
-        let [result] = world.results().await.try_into().unwrap();
+        let [result] = world.test.tool_results().await.try_into().unwrap();
         let expected =
             if event == HookEvent::PreToolUse { ToolStatus::Cancelled } else { ToolStatus::Completed };
         assert_eq!(result.status, expected);
@@ -220,11 +210,9 @@ async fn messages_that_wait_and_changes_of_them_pass_the_hook() {
     };
     let hooks =
         HookSet::new().with(HookEvent::UserPromptSubmit, Arc::new(ClosureHook::new(refuses)), PATIENCE);
-    let call = ("bash", r#"{"command":"until [ -e go ]; do sleep 0.02; done"}"#);
-    let world = world(&[call], json!({}), |agent| agent.hooks = hooks).await;
+    let world = world(&[("bash", WAITING_COMMAND)], json!({}), |agent| agent.hooks = hooks).await;
     world.test.session.send(vec![Part::text("go")]).await.unwrap();
-    let mut status = world.test.session.status();
-    status.wait_for(|status| *status == RunStatus::ExecutingTools).await.unwrap();
+    world.test.wait_for_status(RunStatus::ExecutingTools).await;
     let sent = world.test.session.send(vec![Part::text("good")]).await.unwrap();
     assert!(sent.queued);
     assert!(world.test.session.send(vec![Part::text("bad")]).await.is_err());
@@ -233,7 +221,7 @@ async fn messages_that_wait_and_changes_of_them_pass_the_hook() {
     let waiting = world.test.session.queue().await.unwrap();
     assert_eq!((waiting.len(), texts(&waiting[0].parts)), (1, vec!["good"]));
     world.test.session.edit_queued(sent.id, vec![Part::text("better")]).await.unwrap();
-    std::fs::write(world.test.folder.path().join("go"), "").unwrap();
+    world.test.end_waiting_command();
     world.test.session.settled().await.unwrap();
     assert!(world.test.messages().await.iter().any(|message| texts(&message.parts).contains(&"better")));
 }
@@ -247,7 +235,7 @@ async fn a_command_guards_a_tool() {
     })
     .await;
     world.run().await;
-    let results = world.results().await;
+    let results = world.test.tool_results().await;
     let statuses: Vec<ToolStatus> = results.iter().map(|result| result.status).collect();
     assert_eq!(statuses, [ToolStatus::Error, ToolStatus::Completed]);
     assert!(texts(&results[0].content)[0].ends_with("read only, please"));

@@ -10,18 +10,14 @@ mod tools;
 mod turns;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::extract::State;
-use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
-use axum::routing::post;
-use axum::{Json, Router};
 use longhaul::core::strategy::ReactiveOverflowStrategy;
 use longhaul::prelude::*;
 use longhaul::providers::scripted::{ScriptedCallKind, ScriptedCallRecord};
 use longhaul::store::StoreError;
 use longhaul::testing::TemporaryFolder;
-use serde_json::{Value, json};
+use longhaul_testkit::{ScriptedUpstream, UpstreamAnswer, chat};
 use tokio::sync::mpsc;
 
 /// An agent whose model follows a script, and the model.
@@ -94,53 +90,26 @@ async fn each_provider_is_reached_over_its_wire() {
     assert_eq!(wire(builder().ollama("http://127.0.0.1:9", "d")).await, ("ollama".into(), "d".into()));
 }
 
-/// A server that speaks Chat Completions, and passes on the headers and the body of each request.
-async fn chat_server() -> (String, mpsc::UnboundedReceiver<(HeaderMap, Value)>) {
-    type Requests = mpsc::UnboundedSender<(HeaderMap, Value)>;
-    async fn answer(
-        State(requests): State<Requests>,
-        headers: HeaderMap,
-        Json(body): Json<Value>,
-    ) -> Response {
-        requests.send((headers, body)).unwrap();
-        let chunk = |delta: Value, finish: Value| json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] });
-        let (first, second) = (
-            chunk(json!({ "content": "Hel" }), Value::Null),
-            chunk(json!({ "content": "lo!" }), Value::Null),
-        );
-        let end = json!({
-            "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }],
-            "usage": { "prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15 },
-        });
-        let stream = format!("data: {first}\n\ndata: {second}\n\ndata: {end}\n\ndata: [DONE]\n\n");
-        ([("content-type", "text/event-stream")], stream).into_response()
-    }
-    let (requests, received) = mpsc::unbounded_channel();
-    let router = Router::new().route("/v1/chat/completions", post(answer)).with_state(requests);
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    (url, received)
-}
-
 #[tokio::test]
 async fn a_chat_over_http_streams_and_sends_the_key() {
-    let (url, mut requests) = chat_server().await;
-    let agent = Agent::builder().openai_compatible(url, "m").api_key("sk-1").build().await.unwrap();
+    let events = || UpstreamAnswer::Events(chat::stream("a1", "Hello there!", Some((12, 3))), Duration::ZERO);
+    let server = ScriptedUpstream::start_without_pages(move |_| events()).await;
+    let agent =
+        Agent::builder().openai_compatible(server.url("/v1"), "m").api_key("sk-1").build().await.unwrap();
     let (events, output) = whole_turn(&agent.session().await.unwrap(), "Hi").await;
     let output = output.unwrap();
     assert_eq!(
         (output.text.as_str(), output.usage.input_tokens, output.usage.output_tokens),
-        ("Hello!", 12, 3)
+        ("Hello there!", 12, 3)
     );
     let said = events.iter().filter_map(|event| match event {
         SessionEvent::TextDelta { text, .. } => Some(text.as_str()),
         _ => None,
     });
-    assert_eq!(said.collect::<Vec<_>>(), ["Hel", "lo!"]);
-    let (headers, body) = requests.recv().await.unwrap();
-    assert_eq!(headers["authorization"], "Bearer sk-1");
-    assert_eq!(body["messages"][0]["content"], "Hi");
+    assert_eq!(said.collect::<Vec<_>>(), ["Hello", " there!"]);
+    let request = &server.received()[0];
+    assert_eq!(request.headers["authorization"], "Bearer sk-1");
+    assert_eq!(request.messages()[0]["content"], "Hi");
 }
 
 #[tokio::test]

@@ -12,12 +12,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use longhaul::agent::Agent;
 use longhaul::config::{McpCommand, McpServerConfig, McpToolFilter, McpTransport};
 use longhaul::mcp::{McpError, McpLaunchOptions, McpServers};
 use longhaul::sandbox::{Sandbox, SandboxPolicy};
 use longhaul::tools::{Tool, ToolContext, ToolInput, ToolLimits, ToolOutput, ToolProgress};
 use longhaul::workspace::Workspace;
-use longhaul_core::message::RawJson;
+use longhaul_core::message::{Part, RawJson, ToolResult};
+use longhaul_providers::scripted::ScriptedProvider;
+use longhaul_testkit::TestSession;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -123,6 +126,46 @@ impl Running {
         assert!(output.is_error && !output.cancelled, "{tool} {written}: {}", output.as_text());
         output.as_text()
     }
+}
+
+/// A session whose agent has the tools of a server beside the built-in ones.
+struct McpSession {
+    test: TestSession,
+    tools: Vec<Arc<dyn Tool>>,
+    _place: Place,
+}
+
+impl McpSession {
+    async fn start(
+        place: Place,
+        server: McpServerConfig,
+        model: ScriptedProvider,
+        change: impl FnOnce(&mut Agent),
+    ) -> Self {
+        let tools = place.start(server).await.unwrap().servers.tools();
+        let prepare = |agent: &mut Agent, _: &_| {
+            add_tools(agent, &tools);
+            change(agent);
+        };
+        Self { test: TestSession::with_agent(model, prepare).await, tools, _place: place }
+    }
+
+    /// Opens the session again with another model, as after a restart of the process.
+    async fn restart(self, model: ScriptedProvider) -> Self {
+        let Self { test, tools, _place } = self;
+        let test = test.restart(model, |agent, _| add_tools(agent, &tools)).await;
+        Self { test, tools, _place }
+    }
+}
+
+fn add_tools(agent: &mut Agent, tools: &[Arc<dyn Tool>]) {
+    for tool in tools {
+        agent.tools.add(Arc::clone(tool)).unwrap();
+    }
+}
+
+fn result_text(result: &ToolResult) -> String {
+    result.content.iter().filter_map(Part::as_text).collect()
 }
 
 /// A Python that confined programs can run. A test that needs it and finds none says so, and fails if the

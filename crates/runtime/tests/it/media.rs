@@ -12,15 +12,15 @@ use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider
 use longhaul_providers::{FeatureSupport, ModelRequest};
 use longhaul_testkit::TestSession;
 
-struct World(TestSession);
+struct MediaSession(TestSession);
 
 type Change = fn(&mut Agent);
 
-async fn world(model: ScriptedProvider, change: impl FnOnce(&mut Agent)) -> World {
-    World(TestSession::with_agent(model, |agent, _| change(agent)).await)
+async fn world(model: ScriptedProvider, change: impl FnOnce(&mut Agent)) -> MediaSession {
+    MediaSession(TestSession::with_agent(model, |agent, _| change(agent)).await)
 }
 
-impl World {
+impl MediaSession {
     async fn media(&self, name: Option<&str>, media_type: &str, content: &[u8]) -> MediaPart {
         let blob = self.0.runtime.blobs().put(content.to_vec()).await.unwrap();
         let (media_type, name) = (media_type.to_owned(), name.map(str::to_owned));
@@ -109,7 +109,7 @@ async fn neither_content_nor_name_can_forge_an_end() {
 async fn what_is_declared_as_text_and_is_none_is_named() {
     let world = world(listener(), |_| {}).await;
     let (shown, _) = world.read(world.file("old.txt", "text/plain", b"\xcf\xf0\xe8\xe2\xe5\xf2").await).await;
-    assert!(shown.starts_with("[not shown: old.txt (text/plain), it is no text: it has 6 bytes"), "{shown}");
+    assert!(shown.starts_with("[not shown: old.txt (text/plain), it is not text: it has 6 bytes"), "{shown}");
     let (shown, _) = world.read(world.file("a.txt", "text/plain", b"\0\x01\xff\0\0\0\0\0\0").await).await;
     assert!(shown.starts_with("[not shown: a.txt"), "{shown}");
 }
@@ -121,9 +121,9 @@ async fn a_text_file_in_utf_16_or_with_a_few_bad_bytes_is_shown() {
     assert_eq!(shown, "\nFile \"a\" (text/plain):\n```\nhé\n```\n");
     let (shown, _) = world.read(world.file("a", "text/plain", b"Gr\xfc\xdfe, it\x92s \x80 5\n").await).await;
     assert!(shown.contains("Grüße, it’s € 5\n") && !shown.contains('\u{fffd}'), "{shown}");
-    assert!(shown.contains("[read as Windows-1252: it is no UTF-8]"), "{shown}");
+    assert!(shown.contains("[read as Windows-1252: it is not UTF-8]"), "{shown}");
     let (shown, _) = world.read(world.file("a", "text/plain", b"\xef\xbb\xbfcaf\xe9\n").await).await;
-    let note = "[replaced by U+FFFD: 1 byte that is no UTF-8, at offset 6 (line 1, column 4)]";
+    let note = "[replaced by U+FFFD: 1 byte that is not UTF-8, at offset 6 (line 1, column 4)]";
     assert_eq!(shown, format!("\nFile \"a\" (text/plain):\n```\ncaf\u{fffd}\n```\n{note}\n"));
 }
 

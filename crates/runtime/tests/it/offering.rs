@@ -1,7 +1,5 @@
 //! What a model is told of its tools: `recall` late, small windows in few words.
 
-use std::sync::Arc;
-
 use longhaul::agent::Agent;
 use longhaul::testing::TemporaryFolder;
 use longhaul_core::event::{EventBody, StepStart};
@@ -9,20 +7,10 @@ use longhaul_core::message::{Part, Role};
 use longhaul_core::run::CompactionOutcome;
 use longhaul_providers::ModelRequest;
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
-use longhaul_store::{MemoryStore, SharedStore};
 use longhaul_testkit::TestSession;
 
-async fn world(script: ModelScript, window: u64, change: impl FnOnce(&mut Agent)) -> TestSession {
-    world_over(Arc::new(MemoryStore::new()), script, window, change).await
-}
-
 /// A folder with `small.txt`, and `big.txt`, which is longer than any output may be.
-async fn world_over(
-    store: SharedStore,
-    script: ModelScript,
-    window: u64,
-    change: impl FnOnce(&mut Agent),
-) -> TestSession {
+async fn world(script: ModelScript, window: u64, change: impl FnOnce(&mut Agent)) -> TestSession {
     let model = ScriptedProvider::new(script).window(window);
     let prepare = |agent: &mut Agent, folder: &TemporaryFolder| {
         std::fs::write(folder.path().join("small.txt"), "a short line\n".repeat(120)).unwrap();
@@ -30,7 +18,7 @@ async fn world_over(
         agent.rules.max_output_chars.insert("read".to_owned(), 8_000);
         change(agent);
     };
-    TestSession::over(store, model, prepare).await
+    TestSession::with_agent(model, prepare).await
 }
 
 fn read(file: &str) -> ScriptedAnswer {
@@ -52,7 +40,7 @@ fn said(request: &ModelRequest) -> String {
 }
 
 async fn starts(world: &TestSession) -> Vec<StepStart> {
-    let log = world.runtime.log(world.session.id()).await.unwrap();
+    let log = world.log().await;
     let starts = log.into_iter().filter_map(|event| match event.body {
         EventBody::StepStarted(start) => Some(*start),
         _ => None,
@@ -62,14 +50,13 @@ async fn starts(world: &TestSession) -> Vec<StepStart> {
 
 #[tokio::test]
 async fn recall_comes_with_the_first_output_that_is_cut_and_stays() {
-    let store: SharedStore = Arc::new(MemoryStore::new());
     let script = ModelScript::turns([
         read("small.txt"),
         read("big.txt"),
         ScriptedAnswer::text("Done."),
         ScriptedAnswer::text("Still there."),
     ]);
-    let world = world_over(Arc::clone(&store), script, 100_000, |_| {}).await;
+    let world = world(script, 100_000, |_| {}).await;
     world.session.ask("Read both.").await.unwrap();
     world.session.ask("And?").await.unwrap();
     let sent = world.requests();
@@ -86,15 +73,13 @@ async fn recall_comes_with_the_first_output_that_is_cut_and_stays() {
     let last = world.session.inspect_run(|run| run.history().last_seq()).await.unwrap();
     let fork = world.runtime.fork(world.session.id(), last).await.unwrap();
     assert!(fork.inspect_run(|run| run.history().offers_recall()).await.unwrap());
-    let id = world.session.id().clone();
-    drop((fork, world));
-    let again = world_over(store, ModelScript::always("Yes."), 100_000, |_| {}).await;
-    again.runtime.open(&id).await.unwrap().ask("Are you there?").await.unwrap();
+    drop(fork);
+    let again = ScriptedProvider::new(ModelScript::always("Yes.")).window(100_000);
+    let again = world.restart(again, |_, _| {}).await;
+    again.session.ask("Are you there?").await.unwrap();
     assert!(offers(&again.requests()[0]));
-    assert!(
-        !again.session.inspect_run(|run| run.history().offers_recall()).await.unwrap(),
-        "another session"
-    );
+    let other = again.runtime.create(None).await.unwrap();
+    assert!(!other.inspect_run(|run| run.history().offers_recall()).await.unwrap(), "another session");
 }
 
 #[tokio::test]

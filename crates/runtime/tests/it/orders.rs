@@ -1,19 +1,16 @@
 //! Standing orders: by a person at rest and amid a run, by the model, across an edit of the view, a fork, a restart.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul::export;
-use longhaul::session::{Runtime, SessionError};
-use longhaul::testing::{self};
-use longhaul_core::event::{Event, EventBody, FORMAT, RunEnd};
+use longhaul::session::SessionError;
+use longhaul_core::event::{Event, FORMAT, RunEnd};
 use longhaul_core::history::History;
 use longhaul_core::message::{Message, Part};
 use longhaul_core::orders::{MAX_ORDER_CHARS, OrderSource, OrderState, StandingOrder, StandingOrderError};
 use longhaul_core::run::RunStatus;
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
-use longhaul_store::BlobStore;
-use longhaul_testkit::TestSession;
+use longhaul_testkit::{TestSession, WAITING_COMMAND};
 
 const WINDOW: u64 = 64_000;
 
@@ -87,21 +84,19 @@ async fn what_is_refused_stores_nothing() {
 #[tokio::test]
 async fn an_order_pinned_amid_a_run_is_durable_at_once_and_told_at_the_next_step() {
     let script = ModelScript::turns([
-        ScriptedAnswer::text("Working.")
-            .call("bash", r#"{"command":"until [ -e go ]; do sleep 0.02; done"}"#),
+        ScriptedAnswer::text("Working.").call("bash", WAITING_COMMAND),
         ScriptedAnswer::text("Done."),
     ]);
     let world = world(script).await;
     world.session.send(vec![Part::text("go")]).await.unwrap();
-    let mut status = world.session.status();
-    status.wait_for(|status| *status == RunStatus::ExecutingTools).await.unwrap();
+    world.wait_for_status(RunStatus::ExecutingTools).await;
     let pinned = world.session.pin_order("Be brief.", None);
     // Who waited for the tool would wait in vain: it ends only after this.
     let pinned = tokio::time::timeout(Duration::from_secs(30), pinned).await.unwrap().unwrap();
-    let log = world.runtime.log(world.session.id()).await.unwrap();
+    let log = world.log().await;
     assert_eq!(log.last().unwrap().seq, pinned.order.at, "it is in the store, and the tool still runs");
     assert_eq!(*world.session.status().borrow(), RunStatus::ExecutingTools);
-    std::fs::write(world.folder.path().join("go"), "").unwrap();
+    world.end_waiting_command();
     assert_eq!(world.session.settled().await.unwrap().end, Some(RunEnd::Stop));
     assert!(told(&world).ends_with("[Standing order o1, pinned by the user: Be brief.]"), "{}", told(&world));
     assert_eq!((world.model.log().len(), world.model.invalid_requests()), (2, 0));
@@ -124,14 +119,8 @@ async fn the_model_pins_an_order_of_its_own() {
     let typed = world.session.inspect_run(|run| run.history().entries()[0].seq).await.unwrap();
     let facts: Vec<_> = orders.iter().map(|order| (order.source, order.from)).collect();
     assert_eq!(facts, [(OrderSource::Model, Some(typed)); 2], "where it was said is in the log");
-    let log = world.runtime.log(world.session.id()).await.unwrap();
-    let results: Vec<_> = log
-        .iter()
-        .filter_map(|event| match &event.body {
-            EventBody::ToolFinished { result } => result.content[0].as_text(),
-            _ => None,
-        })
-        .collect();
+    let results = world.tool_results().await;
+    let results: Vec<_> = results.iter().filter_map(|result| result.content[0].as_text()).collect();
     assert_eq!(
         results[..2],
         ["Standing order o1 is pinned.", "Standing order o2 is pinned in the place of o1."]
@@ -177,17 +166,10 @@ async fn orders_outlive_the_process_and_go_with_a_fork_and_an_export() {
     let orders: Vec<&str> = history.orders().map(|order| order.text.as_str()).collect();
     assert_eq!(orders, expected);
 
-    let TestSession { runtime, session, store, folder, .. } = world;
-    drop(session);
-    drop(runtime);
-    let model = Arc::new(ScriptedProvider::new(ModelScript::always("Yes.")).window(WINDOW).keep_requests());
-    let agent = testing::agent(model.clone(), &folder).await.unwrap();
-    let runtime = Runtime::new(agent, store, BlobStore::in_memory(64 << 20));
-    let session = runtime.open(&id).await.unwrap();
-    assert_eq!(texts(&session.orders().await.unwrap()), expected);
-    session.ask("again").await.unwrap();
-    let log = model.log();
-    let told: String =
-        log.last().unwrap().request.as_ref().unwrap().messages.iter().map(Message::text).collect();
+    let model = ScriptedProvider::new(ModelScript::always("Yes.")).window(WINDOW);
+    let world = world.restart(model, |_, _| {}).await;
+    assert_eq!(texts(&world.session.orders().await.unwrap()), expected);
+    world.session.ask("again").await.unwrap();
+    let told = told(&world);
     assert!(told.contains("[Standing order o2, pinned by the user: Not told yet.]"), "{told}");
 }

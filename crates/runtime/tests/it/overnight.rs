@@ -1,14 +1,12 @@
 //! A night with a model server that fails in every way by turns: each run ends by its answer.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul::session::{Runtime, Session};
-use longhaul::testing::{self, TemporaryFolder};
+use longhaul::agent::Agent;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EventBody, RunEnd};
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedFault, ScriptedProvider};
-use longhaul_store::{BlobStore, MemoryStore};
+use longhaul_testkit::TestSession;
 
 const TURNS: usize = 120;
 
@@ -49,15 +47,6 @@ fn fault(dice: &mut Dice) -> Option<ScriptedFault> {
     })
 }
 
-async fn session(model: ScriptedProvider) -> (Runtime, Session, Arc<ScriptedProvider>, TemporaryFolder) {
-    let folder = TemporaryFolder::new().unwrap();
-    let model = Arc::new(model);
-    let agent = testing::agent(model.clone(), &folder).await.unwrap();
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
-    let session = runtime.create(None).await.unwrap();
-    (runtime, session, model, folder)
-}
-
 fn answers() -> ModelScript {
     ModelScript::closure(|_, index| match index % 3 {
         0 => ScriptedAnswer::text(format!("Step {index}: a look around.")).call("ls", r#"{"path":"."}"#),
@@ -82,13 +71,13 @@ async fn every_run_of_a_bad_night_ends_by_its_answer() {
                 model = model.fail_at(call, fault);
             }
         }
-        let (runtime, session, model, _folder) = session(model).await;
+        let test = TestSession::with_provider(model, |_, _| {}).await;
         for turn in 0..TURNS {
-            let settled = session.ask(&format!("question {turn}")).await.unwrap();
+            let settled = test.session.ask(&format!("question {turn}")).await.unwrap();
             assert_eq!(settled.end, Some(RunEnd::Stop), "seed {seed}, turn {turn}: {:?}", settled.error);
         }
-        assert_eq!(model.invalid_requests(), 0, "seed {seed}");
-        let log = runtime.log(session.id()).await.unwrap();
+        assert_eq!(test.model.invalid_requests(), 0, "seed {seed}");
+        let log = test.log().await;
         let taken = log.iter().filter(|event| matches!(event.body, EventBody::MessagesTaken { .. })).count();
         assert_eq!(taken, TURNS, "seed {seed}: nothing is lost, nothing enters twice");
         let failed = log.iter().filter(|event| matches!(event.body, EventBody::StepFailed { .. })).count();
@@ -104,15 +93,12 @@ async fn a_session_waits_for_as_long_as_it_is_told_to() {
     for call in 0..calls {
         model = model.fail_at(call, status(503, None));
     }
-    let folder = TemporaryFolder::new().unwrap();
-    let mut agent = testing::agent(Arc::new(model), &folder).await.unwrap();
-    agent.rules.retry.patience_ms = None;
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
-    let session = runtime.create(None).await.unwrap();
+    let patient = |agent: &mut Agent, _: &_| agent.rules.retry.patience_ms = None;
+    let test = TestSession::with_provider(model, patient).await;
     let began = tokio::time::Instant::now();
-    assert_eq!(session.ask("are you there?").await.unwrap().end, Some(RunEnd::Stop));
+    assert_eq!(test.session.ask("are you there?").await.unwrap().end, Some(RunEnd::Stop));
     let hours = began.elapsed().as_secs_f64() / 3_600.0;
     assert!((6.0..6.2).contains(&hours), "{hours} h");
-    let events = runtime.log(session.id()).await.unwrap().len();
+    let events = test.log().await.len();
     assert!(events < 12, "{events} events: an outage of a night is no log of a night");
 }

@@ -1,100 +1,77 @@
 //! Servers that refuse one part of a conversation: it is left out once, and the session goes on.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
-use axum::routing::post;
-use axum::{Json, Router};
 use base64::Engine as _;
 use longhaul::agent::Agent;
 use longhaul::agents::AgentRegistry;
-use longhaul::session::{Runtime, Session, SwitchOutcome};
-use longhaul::testing::{self, TemporaryFolder};
+use longhaul::session::SwitchOutcome;
 use longhaul_core::event::{EventBody, ModelChoice, RunEnd};
 use longhaul_core::ids::Seq;
 use longhaul_core::message::{MediaPart, Part};
 use longhaul_providers::FeatureSupport;
 use longhaul_providers::openai_chat::{OpenAiChatConfig, OpenAiChatProvider};
-use longhaul_store::{BlobStore, MemoryStore};
+use longhaul_store::MemoryStore;
+use longhaul_testkit::{ScriptedUpstream, TestSession, UpstreamAnswer, chat};
 use serde_json::{Value, json};
 
 const PNG: &[u8] = include_bytes!("media/pixel.png");
 
-/// What a server refuses: a status and its words, or nothing.
+/// Returns the status and the message with which a server refuses a request, or nothing.
 type Refuses = fn(&Value) -> Option<(u16, String)>;
 
-#[derive(Clone)]
-struct Server {
-    refuses: Refuses,
-    /// Answered before anything else, in turn: a tool call each.
+/// A session whose server refuses some requests, and another agent whose server refuses none.
+struct RefusedSession {
+    test: TestSession<OpenAiChatProvider>,
+    server: ScriptedUpstream,
+    /// The tool calls that the model makes before it says anything, the last one first.
     calls: Arc<Mutex<Vec<Value>>>,
-    requests: Arc<Mutex<Vec<Value>>>,
+    _other: ScriptedUpstream,
 }
 
-async fn answer(State(server): State<Server>, Json(request): Json<Value>) -> Response {
-    server.requests.lock().unwrap().push(request.clone());
-    if let Some((status, message)) = (server.refuses)(&request) {
-        let body = json!({ "error": { "message": message, "type": "BadRequestError", "code": status } });
-        return (StatusCode::from_u16(status).unwrap(), Json(body)).into_response();
-    }
-    let call = server.calls.lock().unwrap().pop();
+async fn world(refuses: Refuses, calls: Vec<Value>) -> RefusedSession {
+    let calls = Arc::new(Mutex::new(calls));
+    let left = Arc::clone(&calls);
+    let server = ScriptedUpstream::start_without_pages(move |request| match refuses(&request.json()) {
+        Some((status, message)) => {
+            let error = json!({ "message": message, "type": "BadRequestError", "code": status });
+            UpstreamAnswer::Json(status, json!({ "error": error }))
+        }
+        None => answer(left.lock().unwrap().pop()),
+    })
+    .await;
+    let other = ScriptedUpstream::start_without_pages(|_| answer(None)).await;
+    let model = |server: &ScriptedUpstream, name: &str| {
+        OpenAiChatProvider::new(OpenAiChatConfig::new(server.url("/v1"), name)).unwrap()
+    };
+    let agents = |mut agent: Agent, _: &_| {
+        agent.limits.images = FeatureSupport::Unknown;
+        agent.limits.files = FeatureSupport::Unknown;
+        let other = Agent { provider: Arc::new(model(&other, "other")), ..agent.clone() };
+        AgentRegistry::new("main", agent).with("other", "other", Ok(other))
+    };
+    let test = TestSession::with_agents(Arc::new(MemoryStore::new()), model(&server, "m"), agents).await;
+    RefusedSession { test, server, calls, _other: other }
+}
+
+/// Returns an answer with the call, or with a text if there is none.
+fn answer(call: Option<Value>) -> UpstreamAnswer {
     let (delta, finish) = match call {
         Some(call) => (json!({ "tool_calls": [call] }), "tool_calls"),
         None => (json!({ "content": "Seen." }), "stop"),
     };
-    let chunk = json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] });
-    let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": finish }] });
-    let stream = format!("data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n");
-    ([("content-type", "text/event-stream")], stream).into_response()
+    let events =
+        [chat::delta_event("a1", &delta), chat::finish_event("a1", finish), chat::DONE_EVENT.to_owned()];
+    UpstreamAnswer::Events(events.to_vec(), Duration::ZERO)
 }
 
-struct World {
-    runtime: Runtime,
-    session: Session,
-    server: Server,
-    folder: TemporaryFolder,
-}
-
-async fn world(refuses: Refuses, calls: Vec<Value>) -> World {
-    let folder = TemporaryFolder::new().unwrap();
-    let (server, agent) = serve(refuses, calls, "m", &folder).await;
-    // The model of another server, which refuses nothing.
-    let (_, other) = serve(|_| None, Vec::new(), "other", &folder).await;
-    let agents = AgentRegistry::new("main", agent).with("other", "other", Ok(other));
-    let runtime = Runtime::of(agents, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
-    let session = runtime.create(None).await.unwrap();
-    World { runtime, session, server, folder }
-}
-
-/// Starts a server, and makes an agent of its model.
-async fn serve(
-    refuses: Refuses,
-    calls: Vec<Value>,
-    model: &str,
-    folder: &TemporaryFolder,
-) -> (Server, Agent) {
-    let server =
-        Server { refuses, calls: Arc::new(Mutex::new(calls)), requests: Arc::new(Mutex::new(Vec::new())) };
-    let router = Router::new().route("/v1/chat/completions", post(answer)).with_state(server.clone());
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    let config = OpenAiChatConfig::new(format!("http://{address}/v1"), model);
-    let model = OpenAiChatProvider::new(config).unwrap();
-    let mut agent = testing::agent(Arc::new(model), folder).await.unwrap();
-    agent.limits.images = FeatureSupport::Unknown;
-    agent.limits.files = FeatureSupport::Unknown;
-    (server, agent)
-}
-
-impl World {
+impl RefusedSession {
     async fn picture(&self, name: &str) -> Part {
         // The same pixel with another comment each time: pictures are known by their content.
         let mut content = PNG.to_vec();
         content.extend(name.as_bytes());
-        let blob = self.runtime.blobs().put(content).await.unwrap();
+        let blob = self.test.runtime.blobs().put(content).await.unwrap();
         let name = Some(name.to_owned());
         Part::Image(MediaPart {
             blob,
@@ -107,20 +84,24 @@ impl World {
 
     /// Sends a message and returns how the run ended.
     async fn send(&self, parts: Vec<Part>) -> Option<RunEnd> {
-        self.session.send(parts).await.unwrap();
-        self.session.settled().await.unwrap().end
+        self.test.session.send(parts).await.unwrap();
+        self.test.session.settled().await.unwrap().end
+    }
+
+    fn last_body(&self) -> Value {
+        self.server.received().last().unwrap().json()
     }
 
     fn last_request(&self) -> String {
-        self.server.requests.lock().unwrap().last().unwrap().to_string()
+        self.last_body().to_string()
     }
 
     fn requests(&self) -> usize {
-        self.server.requests.lock().unwrap().len()
+        self.server.received().len()
     }
 
     async fn omissions(&self) -> usize {
-        let log = self.runtime.log(self.session.id()).await.unwrap();
+        let log = self.test.log().await;
         let restored =
             log.iter().filter(|event| matches!(event.body, EventBody::ViewRestored { .. })).count();
         log.iter().filter(|event| matches!(event.body, EventBody::PartsOmitted { .. })).count() - restored
@@ -137,7 +118,7 @@ async fn a_model_that_sees_no_pictures_is_learned_from_its_error() {
         |request| has_picture(request).then(|| (400, "m is not a multimodal model".to_owned()));
     let world = world(refuses, Vec::new()).await;
     assert_eq!(world.send(vec![Part::text("remember KIWI")]).await, Some(RunEnd::Stop));
-    let mut watch = world.session.watch();
+    let mut watch = world.test.session.watch();
     let cat = world.picture("cat").await;
     assert_eq!(world.send(vec![Part::text("look"), cat.clone()]).await, Some(RunEnd::Stop));
     let told = std::iter::from_fn(|| watch.try_recv().ok()).find(|told| told.name == "llm:unsupported-input");
@@ -147,7 +128,7 @@ async fn a_model_that_sees_no_pictures_is_learned_from_its_error() {
     assert_eq!(world.omissions().await, 0, "another model would be shown it");
 
     let asked = world.requests();
-    let other = world.runtime.create(None).await.unwrap();
+    let other = world.test.runtime.create(None).await.unwrap();
     other.send(vec![cat]).await.unwrap();
     assert_eq!(other.settled().await.unwrap().end, Some(RunEnd::Stop));
     assert_eq!(world.requests(), asked + 1, "the next session knows");
@@ -200,7 +181,7 @@ async fn a_limit_on_the_size_of_pictures_is_learned_and_the_refused_one_is_scale
         is_large.then(|| (400, words.to_owned()))
     };
     let world = world(refuses, Vec::new()).await;
-    let blob = world.runtime.blobs().put(png(1_200, 600)).await.unwrap();
+    let blob = world.test.runtime.blobs().put(png(1_200, 600)).await.unwrap();
     let large = Part::Image(MediaPart {
         blob,
         media_type: "image/png".to_owned(),
@@ -208,15 +189,15 @@ async fn a_limit_on_the_size_of_pictures_is_learned_and_the_refused_one_is_scale
         width: Some(1_200),
         height: Some(600),
     });
-    let mut watch = world.session.watch();
+    let mut watch = world.test.session.watch();
     assert_eq!(world.send(vec![Part::text("look"), large.clone()]).await, Some(RunEnd::Stop));
     assert_eq!((world.requests(), world.omissions().await), (2, 0), "it is not left out");
-    let request = world.server.requests.lock().unwrap().last().unwrap().clone();
+    let request = world.last_body();
     assert_eq!(picture_sizes(&request), [(300, 150)]);
     let told = std::iter::from_fn(|| watch.try_recv().ok()).find(|told| told.name == "llm:unsupported-input");
     assert!(told.unwrap().to_json().to_string().contains("at most 300 pixels a side"), "a person is told");
 
-    let other = world.runtime.create(None).await.unwrap();
+    let other = world.test.runtime.create(None).await.unwrap();
     other.send(vec![large]).await.unwrap();
     assert_eq!(other.settled().await.unwrap().end, Some(RunEnd::Stop));
     assert_eq!(world.requests(), 3, "the next session scales it before the first request");
@@ -262,10 +243,8 @@ async fn a_server_that_fails_at_a_picture_is_not_waited_for() {
 async fn an_error_that_says_nothing_costs_a_result_and_not_the_session() {
     let refuses: Refuses =
         |request| request["messages"].to_string().contains("POISON").then(|| (400, "Bad Request".to_owned()));
-    let call = json!({ "index": 0, "id": "c1", "type": "function",
-        "function": { "name": "read", "arguments": "{\"path\":\"poison.txt\"}" } });
-    let world = world(refuses, vec![call]).await;
-    std::fs::write(world.folder.path().join("poison.txt"), "POISON").unwrap();
+    let world = world(refuses, vec![read_call("poison.txt")]).await;
+    std::fs::write(world.test.folder.path().join("poison.txt"), "POISON").unwrap();
     assert_eq!(world.send(vec![Part::text("read it")]).await, Some(RunEnd::Stop));
     assert_eq!(world.omissions().await, 1);
     assert_eq!(world.send(vec![Part::text("go on")]).await, Some(RunEnd::Stop));
@@ -282,10 +261,10 @@ async fn a_parameter_that_the_server_refuses_by_name_is_left_out_and_remembered(
         request.get("max_tokens").map(|_| (400, words.to_owned()))
     };
     let world = world(refuses, Vec::new()).await;
-    let mut watch = world.session.watch();
+    let mut watch = world.test.session.watch();
     assert_eq!(world.send(vec![Part::text("hello")]).await, Some(RunEnd::Stop));
     assert_eq!((world.requests(), world.omissions().await), (3, 0));
-    let request = world.server.requests.lock().unwrap().last().unwrap().clone();
+    let request = world.last_body();
     assert!(request["max_completion_tokens"].as_u64().is_some_and(|limit| limit > 0), "{request}");
     let told: Vec<String> = std::iter::from_fn(|| watch.try_recv().ok())
         .filter(|told| told.name == "llm:error")
@@ -295,7 +274,7 @@ async fn a_parameter_that_the_server_refuses_by_name_is_left_out_and_remembered(
         assert_eq!(told.iter().filter(|text| text.contains(name)).count(), 1, "{name}: {told:?}");
     }
 
-    let other = world.runtime.create(None).await.unwrap();
+    let other = world.test.runtime.create(None).await.unwrap();
     other.send(vec![Part::text("hello")]).await.unwrap();
     assert_eq!(other.settled().await.unwrap().end, Some(RunEnd::Stop));
     assert_eq!(world.requests(), 4, "the next session knows");
@@ -312,10 +291,8 @@ async fn a_parameter_that_is_refused_although_it_was_not_sent_ends_the_run() {
 #[tokio::test]
 async fn a_damaged_picture_is_never_sent() {
     let refuses: Refuses = |request| has_picture(request).then(|| (400, "no pictures today".to_owned()));
-    let call = json!({ "index": 0, "id": "c1", "type": "function",
-        "function": { "name": "read", "arguments": "{\"path\":\"broken.png\"}" } });
-    let world = world(refuses, vec![call]).await;
-    std::fs::write(world.folder.path().join("broken.png"), &PNG[..PNG.len() / 2]).unwrap();
+    let world = world(refuses, vec![read_call("broken.png")]).await;
+    std::fs::write(world.test.folder.path().join("broken.png"), &PNG[..PNG.len() / 2]).unwrap();
     assert_eq!(world.send(vec![Part::text("read it")]).await, Some(RunEnd::Stop));
     assert!(world.last_request().contains("the picture is damaged"), "{}", world.last_request());
     assert_eq!((world.requests(), world.omissions().await), (2, 0));
@@ -340,20 +317,21 @@ fn read_call(path: &str) -> Value {
 }
 
 /// Writes a file in which a bad line stands among others.
-fn write_poison(world: &World, name: &str) {
+fn write_poison(world: &RefusedSession, name: &str) {
     let around = "A line of which nobody needs to know anything later.\n".repeat(60);
-    std::fs::write(world.folder.path().join(name), format!("{around}POISON of {name}\n{around}")).unwrap();
+    std::fs::write(world.test.folder.path().join(name), format!("{around}POISON of {name}\n{around}"))
+        .unwrap();
 }
 
 /// Makes the model read two files with a bad line each, in two turns. Returns also a position at which the session was
 /// at rest before.
-async fn after_two_outputs(refuses: Refuses) -> (World, Seq) {
+async fn after_two_outputs(refuses: Refuses) -> (RefusedSession, Seq) {
     let world = world(refuses, Vec::new()).await;
     assert_eq!(world.send(vec![Part::text("remember KIWI")]).await, Some(RunEnd::Stop));
-    let before = world.runtime.log(world.session.id()).await.unwrap().len() as Seq;
+    let before = world.test.log().await.len() as Seq;
     for name in ["one.txt", "two.txt"] {
         write_poison(&world, name);
-        world.server.calls.lock().unwrap().push(read_call(name));
+        world.calls.lock().unwrap().push(read_call(name));
         assert_eq!(world.send(vec![Part::text(format!("read {name}"))]).await, Some(RunEnd::Stop));
     }
     (world, before)
@@ -376,7 +354,7 @@ async fn two_outputs_that_become_unwelcome_later_cost_no_session() {
 }
 
 /// A session that its server refuses for good: the user's own words are to blame, which no guess leaves out.
-async fn stuck() -> (World, Seq) {
+async fn stuck() -> (RefusedSession, Seq) {
     let refuses: Refuses = |request| {
         let messages = request["messages"].to_string();
         (messages.contains("read one.txt") && messages.contains("be strict"))
@@ -394,14 +372,14 @@ async fn stuck() -> (World, Seq) {
 async fn another_model_frees_a_session_with_refused_parts() {
     let (world, _) = stuck().await;
     let other = ModelChoice { agent: Some("other".to_owned()), model: None };
-    assert_eq!(world.runtime.switch(&world.session, other).await.unwrap(), SwitchOutcome::Now);
+    assert_eq!(world.test.runtime.switch(&world.test.session, other).await.unwrap(), SwitchOutcome::Now);
     assert_eq!(world.send(vec![Part::text("go on")]).await, Some(RunEnd::Stop));
 }
 
 #[tokio::test]
 async fn a_fork_from_before_frees_a_session_with_refused_parts() {
     let (world, before) = stuck().await;
-    let fork = world.runtime.fork(world.session.id(), before).await.unwrap();
+    let fork = world.test.runtime.fork(world.test.session.id(), before).await.unwrap();
     fork.send(vec![Part::text("be strict, and go on")]).await.unwrap();
     assert_eq!(fork.settled().await.unwrap().end, Some(RunEnd::Stop));
     assert!(world.last_request().contains("KIWI"), "{}", world.last_request());

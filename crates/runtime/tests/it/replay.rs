@@ -9,8 +9,6 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use longhaul::agent::Agent;
 use longhaul::import::{ImportedSession, import};
-use longhaul::session::Runtime;
-use longhaul::testing;
 use longhaul::tools::{Tool, ToolInput, ToolOutput, ToolSet};
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{Event, EventBody, FORMAT, RunEnd};
@@ -18,9 +16,8 @@ use longhaul_core::history::{History, ViewItemKind};
 use longhaul_core::message::{Part, RawJson, ToolCall, ToolSpec, ToolStatus};
 use longhaul_core::meter;
 use longhaul_core::plan::ORDER_START;
-use longhaul_core::run::ToolApproval;
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider, ScriptedSummaries};
-use longhaul_store::{BlobStore, MemoryStore};
+use longhaul_testkit::TestSession;
 
 /// A recorded conversation, taken apart.
 #[derive(Default)]
@@ -169,22 +166,20 @@ struct Seen {
 }
 
 async fn replay(recording: &Recording, window: u64, strategy: &str) -> Seen {
-    let folder = testing::TemporaryFolder::new().unwrap();
     let tape = Arc::new(Mutex::new(Tape::default()));
-    let model = Arc::new(model(&tape, window));
-    let mut agent: Agent = testing::agent(model.clone(), &folder).await.unwrap();
-    agent.system.clone_from(&recording.system);
-    agent.tools = ToolSet::new();
-    for name in &recording.tools {
-        agent.tools.add(Arc::new(Recorded { name: name.clone(), tape: Arc::clone(&tape) })).unwrap();
-    }
-    agent.rules.default_approval = ToolApproval::Allow;
-    // The tape gives the results in order, so the calls must run in order.
-    agent.rules.parallel_tools = Some(false);
-    agent.rules.max_steps = 1_000;
-    agent.rules.policy.strategy = longhaul_core::strategy::by_name(strategy).unwrap();
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
-    let session = runtime.create(None).await.unwrap();
+    let prepare = |agent: &mut Agent, _: &_| {
+        agent.system.clone_from(&recording.system);
+        agent.tools = ToolSet::new();
+        for name in &recording.tools {
+            agent.tools.add(Arc::new(Recorded { name: name.clone(), tape: Arc::clone(&tape) })).unwrap();
+        }
+        // The tape gives the results in order, so the calls must run in order.
+        agent.rules.parallel_tools = Some(false);
+        agent.rules.max_steps = 1_000;
+        agent.rules.policy.strategy = longhaul_core::strategy::by_name(strategy).unwrap();
+    };
+    let TestSession { runtime, session, model, .. } =
+        &TestSession::with_provider(model(&tape, window), prepare).await;
     let mut seen = Seen::default();
     for turn in &recording.turns {
         *tape.lock().unwrap() = Tape { answers: turn.steps.clone().into(), results: VecDeque::new() };

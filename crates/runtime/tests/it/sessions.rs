@@ -14,15 +14,8 @@ use longhaul_providers::scripted::{
     ModelScript, ScriptedAnswer, ScriptedFault, ScriptedProvider, ScriptedSummaries,
 };
 use longhaul_providers::{FeatureSupport, ModelRequest, ProviderError};
-use longhaul_testkit::TestSession;
+use longhaul_testkit::{TestSession, WAITING_COMMAND};
 use serde_json::json;
-
-/// The arguments of a command that runs until [`go`].
-const UNTIL_GO: &str = r#"{"command":"until [ -e go ]; do sleep 0.02; done"}"#;
-
-fn go(world: &TestSession) {
-    std::fs::write(world.folder.path().join("go"), "").unwrap();
-}
 
 async fn world(model: ScriptedProvider, change: impl FnOnce(&mut Agent)) -> TestSession {
     TestSession::with_agent(model, |agent, _| change(agent)).await
@@ -50,14 +43,6 @@ fn text(message: &Message) -> String {
     text
 }
 
-async fn until(session: &Session, wanted: RunStatus) {
-    let mut status = session.status();
-    tokio::time::timeout(Duration::from_secs(20), status.wait_for(|status| *status == wanted))
-        .await
-        .unwrap()
-        .unwrap();
-}
-
 #[tokio::test]
 async fn a_tool_runs_and_its_result_is_seen() {
     let script = ModelScript::turns([
@@ -78,18 +63,18 @@ async fn a_tool_runs_and_its_result_is_seen() {
 #[tokio::test]
 async fn messages_sent_while_busy_become_one() {
     let script = ModelScript::turns([
-        ScriptedAnswer::text("Working.").call("bash", UNTIL_GO),
+        ScriptedAnswer::text("Working.").call("bash", WAITING_COMMAND),
         ScriptedAnswer::text("All three seen."),
     ]);
     let world = world(ScriptedProvider::new(script), |_| {}).await;
     world.session.send(vec![Part::text("go")]).await.unwrap();
-    until(&world.session, RunStatus::ExecutingTools).await;
+    world.wait_for_status(RunStatus::ExecutingTools).await;
     for (position, message) in (1..).zip(["a", "b", "c"]) {
         let sent = world.session.send(vec![Part::text(message)]).await.unwrap();
         assert!(sent.queued);
         assert_eq!(sent.position, position);
     }
-    go(&world);
+    world.end_waiting_command();
     assert_eq!(world.session.settled().await.unwrap().end, Some(RunEnd::Stop));
     let seen = messages(&world.session).await;
     assert_eq!(seen[3].1, "[1]: a\n\n[2]: b\n\n[3]: c");
@@ -98,7 +83,7 @@ async fn messages_sent_while_busy_become_one() {
 
 #[tokio::test]
 async fn metadata_is_kept_with_a_message_and_in_its_forks_and_the_model_never_sees_it() {
-    let busy = ScriptedAnswer::text("Working.").call("bash", UNTIL_GO);
+    let busy = ScriptedAnswer::text("Working.").call("bash", WAITING_COMMAND);
     let script = ModelScript::turns([busy, ScriptedAnswer::text("Both seen.")]);
     let world = world(ScriptedProvider::new(script), |_| {}).await;
     let metadata = |of: &str| MessageMetadata::try_from(json!({ "ticket-of": of })).unwrap();
@@ -107,7 +92,7 @@ async fn metadata_is_kept_with_a_message_and_in_its_forks_and_the_model_never_se
         world.session.send_message(message).await.unwrap().id
     };
     send("go").await;
-    until(&world.session, RunStatus::ExecutingTools).await;
+    world.wait_for_status(RunStatus::ExecutingTools).await;
     let (edited, other) = (send("first").await, send("other").await);
     world.session.edit_queued(edited.clone(), vec![Part::text("edited")]).await.unwrap();
     world
@@ -118,7 +103,7 @@ async fn metadata_is_kept_with_a_message_and_in_its_forks_and_the_model_never_se
     let waiting = world.session.queue().await.unwrap();
     let waiting: Vec<_> = waiting.into_iter().map(|one| one.metadata.unwrap()).collect();
     assert_eq!(waiting, [metadata("first"), metadata("new")]);
-    go(&world);
+    world.end_waiting_command();
     world.session.settled().await.unwrap();
 
     let at = world.session.inspect_run(|run| run.history().last_seq()).await.unwrap();
@@ -243,7 +228,7 @@ async fn a_cancel_does_not_wait_for_what_comes_next() {
     let patient = |agent: &mut Agent| agent.tool_limits.kill_grace = Duration::from_secs(60);
     let world = world(ScriptedProvider::new(script), patient).await;
     world.session.send(vec![Part::text("run it")]).await.unwrap();
-    until(&world.session, RunStatus::ExecutingTools).await;
+    world.wait_for_status(RunStatus::ExecutingTools).await;
     while !world.folder.path().join("deaf").exists() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -251,13 +236,13 @@ async fn a_cancel_does_not_wait_for_what_comes_next() {
         // The cancel comes first, and the tool does not end before this was sent.
         tokio::task::yield_now().await;
         let sent = world.session.send(vec![Part::text("and then this")]).await.unwrap();
-        go(&world);
+        world.end_waiting_command();
         sent
     };
     let cancel = tokio::time::timeout(Duration::from_secs(30), world.session.cancel(false));
     let (met, sent) = tokio::join!(cancel, next);
     assert_eq!(met.unwrap().unwrap(), CancelPoint::ToolsInProgress);
-    until(&world.session, RunStatus::Streaming).await;
+    world.wait_for_status(RunStatus::Streaming).await;
     assert!(sent.queued, "it came too late to show anything");
 }
 
@@ -272,7 +257,7 @@ async fn cancel_in_mid_tool_leaves_no_process_and_no_open_call() {
     ]);
     let world = world(ScriptedProvider::new(script), |_| {}).await;
     world.session.send(vec![Part::text("run it")]).await.unwrap();
-    until(&world.session, RunStatus::ExecutingTools).await;
+    world.wait_for_status(RunStatus::ExecutingTools).await;
     // The status is published before the command has started its processes.
     while !is_running(&marker) {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -319,7 +304,7 @@ async fn an_approval_is_asked_and_both_answers_are_heard() {
                 break announcement.text("approvalId").to_owned();
             }
         };
-        until(&world.session, RunStatus::WaitingApproval).await;
+        world.wait_for_status(RunStatus::WaitingApproval).await;
         assert!(world.session.decide(id.into(), allowed, Some("not that one".to_owned())).await.unwrap());
     }
     assert_eq!(world.session.settled().await.unwrap().end, Some(RunEnd::Stop));
@@ -360,7 +345,7 @@ async fn an_outage_is_waited_out_visibly() {
             waits.push(told.to_json());
         }
     }
-    until(&world.session, RunStatus::WaitingForServer).await;
+    world.wait_for_status(RunStatus::WaitingForServer).await;
     let last = waits.last().unwrap();
     assert_eq!((&last["reason"], &last["attempt"]), (&"outage".into(), &20.into()));
     assert_eq!(last["lastError"]["code"], "third-party");
@@ -378,7 +363,7 @@ async fn a_wait_for_the_server_can_be_cancelled() {
         .fail_at(0, ScriptedFault::Status { status: 503, retry_after: Some(Duration::from_secs(600)) });
     let world = world(model, |_| {}).await;
     world.session.send(vec![Part::text("hello")]).await.unwrap();
-    until(&world.session, RunStatus::WaitingForServer).await;
+    world.wait_for_status(RunStatus::WaitingForServer).await;
     assert_eq!(world.session.cancel(false).await.unwrap(), CancelPoint::BetweenCalls);
     assert_eq!(world.session.settled().await.unwrap().end, Some(RunEnd::Cancelled));
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul::agent::Agent;
-use longhaul::session::Session;
 use longhaul::telemetry::{ContentCapture, Telemetry};
 use longhaul::testing::TemporaryFolder;
 use longhaul::tools::{Tool, ToolInput, ToolOutput};
@@ -28,7 +27,7 @@ use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, SdkMeterProvider};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 
-struct World {
+struct ObservedSession {
     test: TestSession,
     spans: InMemorySpanExporter,
     meters: SdkMeterProvider,
@@ -37,7 +36,11 @@ struct World {
     _tracers: SdkTracerProvider,
 }
 
-async fn world(model: ScriptedProvider, content: ContentCapture, change: impl FnOnce(&mut Agent)) -> World {
+async fn world(
+    model: ScriptedProvider,
+    content: ContentCapture,
+    change: impl FnOnce(&mut Agent),
+) -> ObservedSession {
     let (spans, metrics) = (InMemorySpanExporter::default(), InMemoryMetricExporter::default());
     let tracers = SdkTracerProvider::builder().with_simple_exporter(spans.clone()).build();
     let meters = SdkMeterProvider::builder().with_periodic_exporter(metrics.clone()).build();
@@ -46,10 +49,10 @@ async fn world(model: ScriptedProvider, content: ContentCapture, change: impl Fn
         change(agent);
     };
     let test = TestSession::with_agent(model.model("heron-1"), prepare).await;
-    World { test, spans, meters, metrics, _tracers: tracers }
+    ObservedSession { test, spans, meters, metrics, _tracers: tracers }
 }
 
-impl World {
+impl ObservedSession {
     fn spans(&self) -> Vec<SpanData> {
         self.spans.get_finished_spans().unwrap()
     }
@@ -189,7 +192,7 @@ async fn nothing_that_was_said_is_told_unless_it_is_asked_for() {
 }
 
 /// Reads a large file again and again: the view outgrows its window.
-async fn reading(content: ContentCapture) -> World {
+async fn reading(content: ContentCapture) -> ObservedSession {
     let script = ModelScript::closure(|_: &ModelRequest, index| match index % 12 {
         11 => ScriptedAnswer::text("Done."),
         step => ScriptedAnswer::text("Reading.").call("read", format!(r#"{{"path":"f{}.txt"}}"#, step % 7)),
@@ -266,12 +269,6 @@ async fn a_call_and_its_repetitions_are_one_operation() {
     assert_eq!((attribute(&call, "error.type"), call.status), (None, SpanStatus::Unset));
 }
 
-async fn until(session: &Session, wanted: RunStatus) {
-    let mut status = session.status();
-    let reached = status.wait_for(|status| *status == wanted);
-    tokio::time::timeout(Duration::from_secs(20), reached).await.unwrap().unwrap();
-}
-
 #[tokio::test]
 async fn a_cancelled_run_says_so_wherever_it_was() {
     let slow = ScriptedAnswer::text("one two three ".repeat(400)).pace(Duration::from_millis(10));
@@ -291,7 +288,7 @@ async fn a_cancelled_run_says_so_wherever_it_was() {
     );
     world.spans.reset();
     world.test.session.send(vec![Part::text("run")]).await.unwrap();
-    until(&world.test.session, RunStatus::ExecutingTools).await;
+    world.test.wait_for_status(RunStatus::ExecutingTools).await;
     world.test.session.cancel(false).await.unwrap();
     world.test.session.settled().await.unwrap();
     assert_eq!(text(&world.one("execute_tool bash"), "error.type"), "cancelled");
@@ -306,7 +303,7 @@ async fn a_runtime_that_ends_leaves_no_span_open() {
     let mut watch = world.test.session.watch();
     world.test.session.send(vec![Part::text("talk")]).await.unwrap();
     while watch.recv().await.unwrap().name != "llm:chunk" {}
-    let World { test, spans, _tracers, .. } = world;
+    let ObservedSession { test, spans, _tracers, .. } = world;
     drop(test);
     let dropped = async {
         // Dropped tasks end their spans a moment after the runtime is dropped.

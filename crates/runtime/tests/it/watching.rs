@@ -1,16 +1,14 @@
 //! Announcements: what is replayed from the log is what was told when it was stored.
 
-use std::sync::Arc;
-
+use longhaul::agent::Agent;
 use longhaul::api_events::ApiEvent;
 use longhaul::event_bus::EventReceiver;
-use longhaul::session::{Runtime, Session};
-use longhaul::testing::{self, TemporaryFolder};
+use longhaul::session::Session;
 use longhaul_core::event::{EventBody, NoteReason};
 use longhaul_core::message::{Message, Part};
 use longhaul_core::run::{CompactionOutcome, RunStatus, ToolApproval};
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedFault, ScriptedProvider};
-use longhaul_store::{BlobStore, MemoryStore};
+use longhaul_testkit::TestSession;
 
 /// Everything durable that is announced meanwhile, in order.
 async fn told(mut watch: EventReceiver, meanwhile: impl Future<Output = ()>) -> Vec<ApiEvent> {
@@ -29,10 +27,6 @@ async fn told(mut watch: EventReceiver, meanwhile: impl Future<Output = ()>) -> 
     }
     all.retain(|announcement| announcement.seq.is_some());
     all
-}
-
-async fn until(session: &Session, wanted: RunStatus) {
-    session.status().wait_for(|status| *status == wanted).await.unwrap();
 }
 
 /// Words that no two readings share, so that there is something to compact.
@@ -58,7 +52,7 @@ fn model() -> ScriptedProvider {
 
 async fn live(session: &Session) {
     session.send(vec![Part::text("run it")]).await.unwrap();
-    until(session, RunStatus::WaitingApproval).await;
+    session.status().wait_for(|status| *status == RunStatus::WaitingApproval).await.unwrap();
     let asked =
         session.inspect_run(|run| run.history().open_calls()[0].approval.clone()).await.unwrap().unwrap();
     session.send(vec![Part::text("one more")]).await.unwrap();
@@ -89,10 +83,10 @@ async fn talk(session: &Session, turns: std::ops::Range<usize>) {
 
 #[tokio::test]
 async fn what_is_replayed_is_what_was_told() {
-    let folder = TemporaryFolder::new().unwrap();
-    let mut agent = testing::agent(Arc::new(model()), &folder).await.unwrap();
-    agent.rules.approvals.insert("bash".to_owned(), ToolApproval::Ask);
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
+    let ask = |agent: &mut Agent, _: &_| {
+        agent.rules.approvals.insert("bash".to_owned(), ToolApproval::Ask);
+    };
+    let TestSession { runtime, .. } = &TestSession::with_agent(model(), ask).await;
     let session = runtime.create(Some("Watched".to_owned())).await.unwrap();
     let told = told(session.watch(), live(&session)).await;
 
@@ -133,12 +127,9 @@ async fn what_is_replayed_is_what_was_told() {
 
 #[tokio::test]
 async fn only_one_compaction_at_a_time_and_none_is_disturbed() {
-    let folder = TemporaryFolder::new().unwrap();
     let script = ModelScript::turns((0..8).map(|seed| ScriptedAnswer::text(prose(seed))));
-    let model = ScriptedProvider::new(script);
-    let agent = testing::agent(Arc::new(model.window(64_000)), &folder).await.unwrap();
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
-    let session = runtime.create(None).await.unwrap();
+    let model = ScriptedProvider::new(script).window(64_000);
+    let TestSession { session, .. } = &TestSession::with_model(model).await;
     for _ in 0..6 {
         session.ask("go on").await.unwrap();
     }
@@ -150,16 +141,13 @@ async fn only_one_compaction_at_a_time_and_none_is_disturbed() {
 
 #[tokio::test]
 async fn a_summary_that_is_no_good_is_told_of_once() {
-    let folder = TemporaryFolder::new().unwrap();
     let script = ModelScript::closure(|request: &longhaul_providers::ModelRequest, index| {
         let is_summary = longhaul_providers::scripted::is_summary_request(request);
         ScriptedAnswer::text(if is_summary { " ".to_owned() } else { prose(index as usize) })
     });
     let model = ScriptedProvider::new(script).window(64_000);
-    let agent = testing::agent(Arc::new(model), &folder).await.unwrap();
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
-    let session = runtime.create(None).await.unwrap();
-    talk(&session, 0..6).await;
+    let TestSession { session, .. } = &TestSession::with_model(model).await;
+    talk(session, 0..6).await;
     let mut watch = session.watch();
     session.compact(None).await.unwrap();
     let mut names = Vec::new();
@@ -173,10 +161,8 @@ async fn a_summary_that_is_no_good_is_told_of_once() {
 
 #[tokio::test]
 async fn a_message_says_who_wrote_it() {
-    let folder = TemporaryFolder::new().unwrap();
-    let model = ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text("Yes.")));
-    let agent = testing::agent(Arc::new(model), &folder).await.unwrap();
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(1 << 20));
+    let TestSession { runtime, .. } =
+        &TestSession::with_script(ModelScript::always(ScriptedAnswer::text("Yes."))).await;
     let note = |text: &str| EventBody::NoteAdded {
         message: Message::user("m", vec![Part::text(text)]),
         why: NoteReason::Imported,

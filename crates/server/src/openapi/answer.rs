@@ -1,4 +1,4 @@
-//! What the routes answer.
+//! The answers of the routes.
 #![expect(
     dead_code,
     reason = "shapes that are described, never held; the tests compare them with what is answered"

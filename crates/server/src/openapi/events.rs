@@ -1,5 +1,5 @@
-//! What the stream of events brings. `name`, `sessionId`, `seq` and `runId` are added to each where the document is
-//! put together.
+//! The description of the events in a stream. `name`, `sessionId`, `seq` and `runId` are added to each where the document
+//! is put together. A test reads an example of each description as a [`SessionEvent`](longhaul::SessionEvent).
 #![expect(
     dead_code,
     reason = "shapes that are described, never held; the tests compare them with what is answered"
@@ -57,8 +57,9 @@ events! {
         continues: Option<String>,
     }
     Always "message:dequeued" MessageDequeued { count: u64, ids: Vec<String>, coalesced: bool, }
-    Always "run:started" RunStarted {}
+    Always "run:started" RunStarted { run_id: String, }
     Always "run:complete" RunComplete {
+        run_id: String,
         finish_reason: FinishReason,
         steps: u64,
         #[schema(required)]
@@ -109,7 +110,8 @@ events! {
     Sometimes "llm:error" LlmError {
         error: String,
         code: ProblemCode,
-        context: ErrorContext,
+        /// The failed model call. Absent in an error outside of a call.
+        context: Option<ErrorContext>,
         recoverable: bool,
     }
     Never "llm:unsupported-input" LlmUnsupportedInput {
@@ -187,8 +189,7 @@ events! {
         compaction_id: String,
         strategy: String,
         reason: EditReasonSchema,
-        #[schema(required)]
-        trigger: Option<u64>,
+        trigger: u64,
         original_tokens: u64,
         compressed_tokens: u64,
         original_messages: u64,
@@ -222,8 +223,7 @@ events! {
     Never "context:compacting" ContextCompacting {
         strategy: String,
         reason: EditReasonSchema,
-        #[schema(required)]
-        trigger: Option<u64>,
+        trigger: u64,
     }
     Never "message:queued" MessageQueued { id: String, position: u64, }
     Never "message:edited" MessageEdited { id: String, }

@@ -65,6 +65,7 @@ const NAMES: [(&str, &str); 29] = [
 
 static SCOPES: LazyLock<Vec<(Scope, &'static str)>> = LazyLock::new(|| {
     let mut scopes: Vec<_> =
+        // The names are constants, so none is left out. A panic at the first page would be worse.
         NAMES.iter().filter_map(|(name, class)| Some((Scope::new(name).ok()?, *class))).collect();
     // The search takes the first match, so longer names come first.
     scopes.sort_by_key(|(scope, _)| std::cmp::Reverse(scope.len()));

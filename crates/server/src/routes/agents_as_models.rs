@@ -1,10 +1,10 @@
 //! Agents as models, for clients of other providers' APIs. Each conversation is a session of the server. The
 //! client names the session, or the server finds the session by the conversation's content.
 
-mod asked;
-mod known;
+mod answer_event;
+mod conversation_index;
+mod parsed_request;
 mod report;
-mod telling;
 
 use std::collections::VecDeque;
 
@@ -26,11 +26,11 @@ use longhaul_wire::response_writer::{self, ModelEvent, ResponseHead, ResponseWri
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use self::asked::ParsedAgentRequest;
-pub(crate) use self::known::ConversationIndex;
-use self::known::{ConversationPrefix, TurnPosition, of_history, of_log, root, user_text};
+use self::answer_event::{AgentAnswerEvent, AgentAnswerTask, TurnFingerprint, newest_taken};
+pub(crate) use self::conversation_index::ConversationIndex;
+use self::conversation_index::{ConversationPrefix, TurnPosition, of_history, of_log, root, user_text};
+use self::parsed_request::ParsedAgentRequest;
 use self::report::{AgentAnswerReport, describe_window};
-use self::telling::{AgentAnswerEvent, AgentAnswerTask, TurnFingerprint, newest_taken};
 use super::agents;
 use super::gateway::{fault_of, told};
 use crate::app::AppState;
@@ -146,7 +146,7 @@ impl From<ApiProblem> for AgentModelError {
 }
 
 async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, AgentModelError> {
-    let asked = asked::read(ask.dialect, &ask.body)?;
+    let asked = parsed_request::read(ask.dialect, &ask.body)?;
     agents::check(app, Some(&ask.agent))?;
     let key = text_of(&ask.headers, "idempotency-key");
     // The session is determined once. A repeated request that arrives meanwhile must get the same one.

@@ -82,7 +82,7 @@ pub(crate) async fn decide(
     JsonBody(answer): JsonBody<ApprovalRequestBody>,
 ) -> Result<Json<Value>, ApiProblem> {
     if answer.reason.as_ref().is_some_and(|reason| reason.chars().count() > REASON_CHARS) {
-        return Err(ApiProblem::invalid(format!("A reason has at most {REASON_CHARS} characters.")));
+        return Err(ApiProblem::invalid(format!("A reason must have at most {REASON_CHARS} characters.")));
     }
     let named = answer.session_id.clone().or(which.session_id);
     let (session, approval_id) = meant(&app, &id, named.as_deref()).await?;
@@ -144,6 +144,7 @@ async fn answered(
         _ => None,
     });
     let name = global_approval(session.id(), &approval_id);
+    // A repeated answer is told the first decision, whatever it says itself.
     let allowed = decided.unwrap_or(answer.decision == ClientApprovalDecision::Allow);
     if decided.is_none() && !session.decide(approval_id, allowed, answer.reason).await? {
         return Err(ApiProblem::not_found(format!("approval {name} that waits")));

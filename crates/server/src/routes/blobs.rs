@@ -51,6 +51,7 @@ pub(crate) async fn upload(
             let media = content::store(&app, session.id(), bytes, kind, about.name).await?;
             // Until a message names the content, only this entry lets the session use it.
             app.uploads().add(session.id().clone(), media.clone());
+            tracing::debug!(session = %session.id(), bytes = media.blob.bytes, kind = media.media_type, "content was uploaded");
             Ok(media)
         }
     };
@@ -81,6 +82,7 @@ pub(crate) async fn read(
     let Some(blob) = named.into_iter().find(|blob| blob.hash == hash) else {
         return Err(ApiProblem::not_found("such content in this session"));
     };
+    // The whole content is read, because only the whole has a hash to check.
     let bytes = app.runtime().blobs().get(&blob).await?;
     let kind = session.inspect_run(move |run| media_type(run, &hash)).await?;
     let kind = kind.filter(|kind| SHOWN.contains(&kind.as_str()));

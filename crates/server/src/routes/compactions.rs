@@ -94,8 +94,9 @@ async fn compact_once(
 }
 
 fn named(configured: &CompactionPolicy, name: &str) -> Result<Arc<dyn CompactionStrategy>, ApiProblem> {
-    compaction::strategy(configured, name)
-        .ok_or_else(|| ApiProblem::invalid(format!("`strategy` is one of {}.", strategy::NAMES.join(", "))))
+    compaction::strategy(configured, name).ok_or_else(|| {
+        ApiProblem::invalid(format!("`strategy` must be one of {}.", strategy::NAMES.join(", ")))
+    })
 }
 
 async fn outcome(app: &AppState, session: &Session, done: CompactionOutcome) -> Result<Value, ApiProblem> {
@@ -187,6 +188,7 @@ fn undo_now(run: &Run, id: &EditId) -> &'static str {
         Ok(()) => "possible",
         Err(SessionError::DoesNotFit { .. }) => "no-room",
         Err(SessionError::Conflict(_)) => "built-on",
+        // The only error that is left says that the edit is no longer active.
         Err(_) => "undone",
     }
 }

@@ -96,6 +96,7 @@ async fn done(
     );
     let when = if is_made { SwitchOutcome::Already } else { app.runtime().switch(session, choice).await? };
     let model = session
+        // The log knows the model only after the first step.
         .inspect_run(|run| run.history().model().unwrap_or(&run.settings().model.origin).clone())
         .await?;
     tracing::info!(

@@ -64,7 +64,7 @@ pub(crate) async fn login(
     // People paste the token with the line break of its file.
     if !app.config().token.matches(login.token.trim()) {
         tracing::info!(host = %visit.host, "refused: a login with another token");
-        return Err(ApiProblem::unauthorized());
+        return Err(ApiProblem::wrong_token());
     }
     tracing::info!(host = %visit.host, "the page was given its cookie");
     Ok(done(cookie::setting(&visit.host, &app.config().token)))

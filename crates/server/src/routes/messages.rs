@@ -117,7 +117,7 @@ pub(crate) async fn page(
         return Err(ApiProblem::invalid("Give `after` or `before`, not both."));
     }
     if wanted.limit == Some(0) {
-        return Err(ApiProblem::invalid("`limit` is at least 1."));
+        return Err(ApiProblem::invalid("`limit` must be at least 1, not 0."));
     }
     let limit = wanted.limit.unwrap_or(PAGE).min(LARGEST_PAGE);
     let range = MessagePageRange { after: wanted.after, before: wanted.before, limit };

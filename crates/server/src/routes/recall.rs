@@ -51,6 +51,7 @@ pub(crate) async fn recall(
         let hits: Vec<Value> = hits.iter().map(shown).collect();
         return Ok(Json(json!({ "sessionId": id, "text": text, "hits": hits })));
     }
+    // The route takes the way of the tool, so that people and models get the same passages.
     let arguments = serde_json::to_string(&wanted).map_err(|_| ApiProblem::internal())?;
     let found = find(&arguments, &source, app.runtime().blobs(), &LIMIT).await;
     // The prefix names the tool for a model. A person has asked by the route.

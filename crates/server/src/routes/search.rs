@@ -37,7 +37,7 @@ pub(crate) async fn search(
     QueryParams(wanted): QueryParams<SearchParams>,
 ) -> Result<Json<SearchResponse>, ApiProblem> {
     if is_blank(&wanted.q) || wanted.q.chars().count() > QUERY_CHARS {
-        return Err(ApiProblem::invalid(format!("`q` has 1 to {QUERY_CHARS} visible characters.")));
+        return Err(ApiProblem::invalid(format!("`q` must have 1 to {QUERY_CHARS} visible characters.")));
     }
     let limit = wanted.limit.unwrap_or(HITS);
     if !(1..=MOST_HITS).contains(&limit) {

@@ -114,7 +114,7 @@ pub(crate) async fn list(
     headers: HeaderMap,
 ) -> Result<Json<Value>, ApiProblem> {
     if listing.limit == Some(0) {
-        return Err(ApiProblem::invalid("`limit` is at least 1."));
+        return Err(ApiProblem::invalid("`limit` must be at least 1, not 0."));
     }
     let limit = listing.limit.unwrap_or(LISTED).min(MOST_LISTED);
     // Asked before the records are read: a session that opens in between is then seen as its record says.
@@ -341,7 +341,7 @@ fn checked(title: &str) -> Result<String, ApiProblem> {
     let title = title.trim();
     // Titles are printed in terminals, where control characters are commands.
     if is_blank(title) || title.chars().count() > TITLE_CHARS || title.chars().any(char::is_control) {
-        return Err(ApiProblem::invalid(format!("A title has 1 to {TITLE_CHARS} visible characters.")));
+        return Err(ApiProblem::invalid(format!("A title must have 1 to {TITLE_CHARS} visible characters.")));
     }
     Ok(title.to_owned())
 }

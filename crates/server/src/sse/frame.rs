@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use longhaul::api_events::ApiEvent;
-use serde_json::Value;
 
 /// The comment of a silent stream.
 pub(super) const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
@@ -18,15 +17,9 @@ pub(super) fn frame(announcement: &ApiEvent) -> Bytes {
 
 /// Returns the frame of an event with the id.
 pub(super) fn with_id(announcement: &ApiEvent, id: Option<String>) -> Bytes {
-    // Strings and numbers can always be serialised, and their JSON has no line breaks.
+    // The API's names and fields are a contract, so the data is the `ApiEvent`: `SessionEvent` has other names, and not
+    // all of the fields. Strings and numbers can always be serialised, and their JSON has no line breaks.
     let data = serde_json::to_string(announcement).unwrap_or_default();
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
     ["event: ", announcement.name, "\ndata: ", &data, "\n", &id, "\n"].concat().into()
-}
-
-/// Returns the event of a frame.
-pub(crate) fn event(frame: &[u8]) -> Option<Value> {
-    let text = std::str::from_utf8(frame).ok()?;
-    let data = text.lines().find_map(|line| line.strip_prefix("data: "))?;
-    serde_json::from_str(data).ok()
 }

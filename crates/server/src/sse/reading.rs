@@ -7,8 +7,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use bytes::Bytes;
 use longhaul::api_events::EventReplay;
+use longhaul::event_bus::SharedEvent;
 use longhaul_core::ids::{Seq, SessionId};
 
 use super::frame::frame;
@@ -19,7 +19,7 @@ use crate::problem::ApiProblem;
 const PASSED_EVENTS: usize = 64;
 const TOLD_EVENTS: usize = 8;
 
-/// The size of a full page, in bytes of frames. The event across the limit is the last one of its page.
+/// The size of a full page, in bytes of events and frames. The event across the limit is the last one of its page.
 pub(super) const PAGE_BYTES: usize = 64 << 10;
 
 /// The pages and replays kept for a session with readers.
@@ -37,18 +37,17 @@ pub(crate) struct SharedLogReader(tokio::sync::Mutex<LogReaderCache>);
 /// The pages and replays, the most recently used last.
 #[derive(Debug, Default)]
 struct LogReaderCache {
-    pages: VecDeque<Arc<SseFramePage>>,
+    pages: VecDeque<Arc<SseEventPage>>,
     replays: VecDeque<EventReplay>,
 }
 
-/// The frames of some events.
+/// Some events of the log, in order.
 #[derive(Debug)]
-pub(crate) struct SseFramePage {
+pub(crate) struct SseEventPage {
     after: Seq,
     /// The position of the last event.
     pub(super) until: Seq,
-    /// The frames in order, each with the position of its event.
-    pub(super) frames: Vec<(Seq, Bytes)>,
+    pub(super) events: Vec<Arc<SharedEvent>>,
 }
 
 impl LogReaderRegistry {
@@ -77,7 +76,7 @@ impl SharedLogReader {
         session: &SessionId,
         after: Seq,
         until: Seq,
-    ) -> Result<Arc<SseFramePage>, ApiProblem> {
+    ) -> Result<Arc<SseEventPage>, ApiProblem> {
         // The lock is held while the log is read, so that waiting watchers find this page instead of reading it again.
         let mut desk = self.0.lock().await;
         if let Some(page) = desk.page(after) {
@@ -99,7 +98,7 @@ impl SharedLogReader {
 }
 
 impl LogReaderCache {
-    fn page(&mut self, after: Seq) -> Option<Arc<SseFramePage>> {
+    fn page(&mut self, after: Seq) -> Option<Arc<SseEventPage>> {
         let at = self.pages.iter().position(|page| page.after <= after && after < page.until)?;
         let page = self.pages.remove(at)?;
         // The used page goes to the end, because the front is dropped first.
@@ -115,7 +114,7 @@ impl LogReaderCache {
         self.replays.remove(at)
     }
 
-    fn store_page(&mut self, replay: EventReplay, page: Arc<SseFramePage>) {
+    fn store_page(&mut self, replay: EventReplay, page: Arc<SseEventPage>) {
         self.replays.push_back(replay);
         self.pages.push_back(page);
         // A replay is as large as the session, so only a few are kept.
@@ -147,9 +146,9 @@ async fn read(
     session: &SessionId,
     replay: &mut EventReplay,
     until: Seq,
-) -> Result<SseFramePage, ApiProblem> {
+) -> Result<SseEventPage, ApiProblem> {
     let after = replay.seq();
-    let mut frames = Vec::new();
+    let mut page = Vec::new();
     let mut bytes = 0;
     while replay.seq() < until && bytes < PAGE_BYTES {
         let at = replay.seq();
@@ -160,9 +159,10 @@ async fn read(
         }
         for event in events {
             let announcements = replay.take(&event).map_err(|_| ApiProblem::internal())?;
-            for written in announcements.iter().map(frame) {
-                bytes += written.len();
-                frames.push((event.seq, written));
+            for announcement in announcements.into_iter().map(SharedEvent::new) {
+                // A page holds an event twice: as values, and as a frame of about the same size.
+                bytes += 2 * announcement.written(frame).len();
+                page.push(announcement);
             }
             if bytes >= PAGE_BYTES {
                 // The rest of the read is thrown away. The replay stands at the last event of the page.
@@ -170,5 +170,5 @@ async fn read(
             }
         }
     }
-    Ok(SseFramePage { after, until: replay.seq(), frames })
+    Ok(SseEventPage { after, until: replay.seq(), events: page })
 }

@@ -171,7 +171,7 @@ async fn a_process_that_is_behind_the_log_sends_its_watchers_away() {
     let part = format!("{}.1", told + 1).parse().unwrap();
     for position in [SsePosition::from(told + 1), part] {
         let watcher = SseWatcher::behind(app.clone(), session.clone(), Some(position));
-        let frames: Vec<Bytes> = watcher.told().collect().await;
-        assert!(frames.is_empty(), "{position:?}: {frames:?}");
+        let events: Vec<Arc<SharedEvent>> = watcher.events().collect().await;
+        assert!(events.is_empty(), "{position:?}: {events:?}");
     }
 }

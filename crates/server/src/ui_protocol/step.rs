@@ -1,6 +1,7 @@
 //! One step of an answer as sent so far: the text of each kind, the open part, and the calls that are being written.
 
-use serde_json::Value;
+use longhaul_core::ids::{CallId, MessageId, StepId};
+use longhaul_core::message::{Part, ToolCall};
 
 use super::{UiStreamEvent, UiTextKind};
 
@@ -10,9 +11,9 @@ pub(super) struct UiStep {
     /// The step's name in the stream: the first of the joined model steps.
     name: String,
     /// The model's step whose calls arrive now.
-    id: String,
+    id: StepId,
     /// The message of the step, or the message continued by the step.
-    pub(super) message: String,
+    pub(super) message: MessageId,
     /// The sent characters of each kind of text, and the stored ones of the sent.
     told: [u64; 2],
     stored: [u64; 2],
@@ -20,6 +21,15 @@ pub(super) struct UiStep {
     begun: [usize; 2],
     newest_text: Option<String>,
     inputs: Vec<StreamingToolCall>,
+}
+
+/// A stored tool call.
+#[derive(Debug)]
+pub(super) struct UiToolCall {
+    /// The call's id in the stream.
+    pub(super) told_as: String,
+    pub(super) tool: String,
+    pub(super) is_denied: bool,
 }
 
 /// A tool call in progress.
@@ -31,12 +41,12 @@ struct StreamingToolCall {
 }
 
 impl UiStep {
-    pub(super) fn begin(id: &str, message: &str, acts: &mut Vec<UiStreamEvent>) -> Self {
-        acts.push(UiStreamEvent::StepBegins { step: id.to_owned(), again: false });
+    pub(super) fn begin(id: &StepId, message: &MessageId, acts: &mut Vec<UiStreamEvent>) -> Self {
+        acts.push(UiStreamEvent::StepBegins { step: id.to_string(), again: false });
         Self {
-            name: id.to_owned(),
-            id: id.to_owned(),
-            message: message.to_owned(),
+            name: id.to_string(),
+            id: id.clone(),
+            message: message.clone(),
             told: [0; 2],
             stored: [0; 2],
             open: None,
@@ -51,14 +61,12 @@ impl UiStep {
     }
 
     /// Continues the same message in the model's step `id`.
-    pub(super) fn goes_on_in(&mut self, id: &str) {
-        if self.id != id {
-            id.clone_into(&mut self.id);
-        }
+    pub(super) fn goes_on_in(&mut self, id: &StepId) {
+        self.id = id.clone();
     }
 
-    pub(super) fn is(&self, id: &str) -> bool {
-        self.id == id
+    pub(super) fn is(&self, id: &StepId) -> bool {
+        self.id == *id
     }
 
     /// Sends text from a character offset on, without the part sent before.
@@ -85,7 +93,7 @@ impl UiStep {
         self.close(acts);
         self.begun[voice as usize] += 1;
         let part = match (voice, self.begun[voice as usize]) {
-            (UiTextKind::Text, 1) => self.message.clone(),
+            (UiTextKind::Text, 1) => self.message.to_string(),
             (UiTextKind::Text, number) => format!("{}.{number}", self.message),
             (UiTextKind::Reasoning, number) => format!("{}.r{number}", self.message),
         };
@@ -104,38 +112,40 @@ impl UiStep {
     }
 
     /// Sends the existing part of the message, from the beginning.
-    pub(super) fn catch_up(&mut self, parts: &[Value], acts: &mut Vec<UiStreamEvent>) {
-        self.write_parts([0; 2], parts, acts);
-    }
-
-    fn write_parts(&mut self, mut at: [u64; 2], parts: &[Value], acts: &mut Vec<UiStreamEvent>) -> [u64; 2] {
+    pub(super) fn catch_up(&mut self, parts: &[Part], acts: &mut Vec<UiStreamEvent>) {
+        let mut at = [0; 2];
         for part in parts {
-            let Some(voice) = voice(part["type"].as_str()) else { continue };
-            let text = part["text"].as_str().unwrap_or_default();
-            self.say(voice, at[voice as usize], text, acts);
-            at[voice as usize] += text.chars().count() as u64;
+            self.say_part(&mut at, part, acts);
         }
-        at
     }
 
-    /// Sends the rest of a stored message, or of a stored piece that will continue. Returns the message's
-    /// calls: the session's call id, the id in the stream, and the tool.
+    /// Sends the text of a part. `at` has the place of each kind of text in the message, and moves behind the part.
+    fn say_part(&mut self, at: &mut [u64; 2], part: &Part, acts: &mut Vec<UiStreamEvent>) {
+        let (voice, text) = match part {
+            Part::Text(text) => (UiTextKind::Text, &text.text),
+            Part::Reasoning(reasoning) => (UiTextKind::Reasoning, &reasoning.text),
+            _ => return,
+        };
+        let at = &mut at[voice as usize];
+        self.say(voice, *at, text, acts);
+        *at += text.chars().count() as u64;
+    }
+
+    /// Sends the rest of a stored message, or of a stored piece that will continue. Returns the message's calls.
     pub(super) fn store(
         &mut self,
-        parts: &[Value],
+        parts: &[Part],
         goes_on: bool,
         acts: &mut Vec<UiStreamEvent>,
-    ) -> Vec<(String, String, String)> {
+    ) -> Vec<(CallId, UiToolCall)> {
         let mut calls = Vec::new();
         let mut at = self.stored;
         for part in parts {
-            at = self.write_parts(at, std::slice::from_ref(part), acts);
-            if part["type"] == "tool-call" {
-                let [id, name, arguments] =
-                    ["call_id", "name", "arguments"].map(|key| part[key].as_str().unwrap_or_default());
-                let call = self.call(calls.len() as u64);
-                self.ready(&call, name, arguments, acts);
-                calls.push((id.to_owned(), call, name.to_owned()));
+            self.say_part(&mut at, part, acts);
+            if let Part::ToolCall(ToolCall { call_id, name, arguments, .. }) = part {
+                let told_as = self.call(calls.len() as u64);
+                self.ready(&told_as, name, arguments, acts);
+                calls.push((call_id.clone(), UiToolCall { told_as, tool: name.clone(), is_denied: false }));
             }
         }
         self.stored = at;
@@ -177,7 +187,7 @@ impl UiStep {
 
     fn begin_call(&mut self, call: &str, tool: &str, acts: &mut Vec<UiStreamEvent>) {
         self.close(acts);
-        let beside = self.newest_text.clone().unwrap_or_else(|| self.message.clone());
+        let beside = self.newest_text.clone().unwrap_or_else(|| self.message.to_string());
         acts.push(UiStreamEvent::CallBegins { call: call.to_owned(), tool: tool.to_owned(), beside });
         self.inputs.push(StreamingToolCall {
             call: call.to_owned(),
@@ -215,14 +225,5 @@ impl UiStep {
         self.close(acts);
         self.drop_inputs(acts);
         acts.push(UiStreamEvent::StepEnds { step: self.name });
-    }
-}
-
-/// Returns the kind of text with the name.
-pub(super) fn voice(name: Option<&str>) -> Option<UiTextKind> {
-    match name {
-        Some("text") => Some(UiTextKind::Text),
-        Some("reasoning") => Some(UiTextKind::Reasoning),
-        _ => None,
     }
 }

@@ -2,24 +2,28 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
+use longhaul::event_bus::SharedEvent;
 use longhaul::session::Session;
+use longhaul_core::error::ErrorCode;
+use longhaul_core::ids::QueueId;
 use longhaul_core::run::RunStatus;
 use serde_json::Value;
 
 use super::{UiAnswerSubscription, UiProtocol, UiStreamEnd, UiStreamEvent, UiStreamTranslator};
 use crate::app::AppState;
-use crate::sse::{event, held};
+use crate::sse::held;
 
 /// The maximum rest of a session before the waiting message counts as not taken.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// An answer in progress.
 struct UiAnswerStream {
-    frames: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
+    events: Pin<Box<dyn Stream<Item = Arc<SharedEvent>> + Send>>,
     session: Session,
     fold: UiStreamTranslator,
     opening: Vec<UiStreamEvent>,
@@ -29,7 +33,7 @@ struct UiAnswerStream {
 pub(crate) fn acts(turn: UiAnswerSubscription) -> impl Stream<Item = Vec<UiStreamEvent>> + Send {
     let UiAnswerSubscription { session, watcher, mut fold } = turn;
     let opening = fold.open();
-    let telling = UiAnswerStream { frames: Box::pin(watcher.told()), session, fold, opening };
+    let telling = UiAnswerStream { events: Box::pin(watcher.events()), session, fold, opening };
     futures_util::stream::unfold(telling, async |mut telling| {
         let acts = telling.next().await?;
         Some((acts, telling))
@@ -72,27 +76,27 @@ impl UiAnswerStream {
     }
 
     async fn next_events(&mut self) -> Vec<UiStreamEvent> {
-        let frame = match self.fold.awaits().map(str::to_owned) {
-            None => self.frames.next().await,
+        let event = match self.fold.awaits().cloned() {
+            None => self.events.next().await,
             Some(id) => tokio::select! {
                 // Events that have arrived come first: one of them may say that the message was taken.
                 biased;
-                frame = self.frames.next() => frame,
+                event = self.events.next() => event,
                 end = left_waiting(&self.session, &id) => return self.fold.break_off(end),
             },
         };
-        match frame {
-            Some(frame) => event(&frame).map(|event| self.fold.take(&event)).unwrap_or_default(),
+        match event {
+            Some(event) => self.fold.take(&event),
             None => {
                 let message = "The session or the server has ended; what was said is kept.".to_owned();
-                self.fold.break_off(UiStreamEnd::Failed { code: "interrupted".to_owned(), message })
+                self.fold.break_off(UiStreamEnd::Failed { code: ErrorCode::Interrupted, message })
             }
         }
     }
 }
 
 /// Waits until no run will take the message soon, and returns the end of the stream.
-async fn left_waiting(session: &Session, id: &str) -> UiStreamEnd {
+async fn left_waiting(session: &Session, id: &QueueId) -> UiStreamEnd {
     let mut status = session.status();
     loop {
         let now = *status.borrow_and_update();
@@ -100,7 +104,7 @@ async fn left_waiting(session: &Session, id: &str) -> UiStreamEnd {
             // Between two runs a session rests for a moment, and the next run may take the message.
             match tokio::time::timeout(GRACE, status.changed()).await {
                 Ok(Ok(())) => continue,
-                // A closed channel means that the session ends. The stream of frames ends the answer then.
+                // A closed channel means that the session ends. The stream of events ends the answer then.
                 Ok(Err(_)) => return std::future::pending().await,
                 Err(_) if waits(session, id).await => return not_taken(now),
                 Err(_) => {}
@@ -112,9 +116,9 @@ async fn left_waiting(session: &Session, id: &str) -> UiStreamEnd {
     }
 }
 
-async fn waits(session: &Session, id: &str) -> bool {
+async fn waits(session: &Session, id: &QueueId) -> bool {
     // A queue that cannot be read counts as empty: the message may have been taken, and the wait goes on.
-    session.queue().await.unwrap_or_default().iter().any(|entry| entry.id.as_str() == id)
+    session.queue().await.unwrap_or_default().iter().any(|entry| entry.id == *id)
 }
 
 fn not_taken(status: RunStatus) -> UiStreamEnd {
@@ -124,5 +128,5 @@ fn not_taken(status: RunStatus) -> UiStreamEnd {
         };
     }
     let message = "The run was stopped before it came to this message, which waits: go on, or send another.";
-    UiStreamEnd::Failed { code: "interrupted".to_owned(), message: message.to_owned() }
+    UiStreamEnd::Failed { code: ErrorCode::Interrupted, message: message.to_owned() }
 }

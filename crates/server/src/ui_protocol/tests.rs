@@ -1,44 +1,64 @@
 //! Lists of events as watchers are told them, and what is heard of them.
 
+use longhaul::SessionEvent;
+use longhaul::api_events::ApiEvent;
+use longhaul_core::ids::Seq;
 use serde_json::{Value, json};
 
 use super::*;
 
+fn passing(name: &'static str, payload: Value) -> ApiEvent {
+    ApiEvent::passing(name, &"S".into(), payload)
+}
+
+fn stored(seq: Seq, name: &'static str, payload: Value) -> ApiEvent {
+    ApiEvent { seq: Some(seq), ..passing(name, payload) }
+}
+
+/// The events of the log among `events`.
+fn only_stored(events: &[ApiEvent]) -> Vec<ApiEvent> {
+    events.iter().filter(|event| event.seq.is_some()).cloned().collect()
+}
+
 /// A run of two steps: reasoning, text and two calls, one of which fails; then the answer.
-pub(crate) fn with_tools() -> Vec<Value> {
+pub(crate) fn with_tools() -> Vec<ApiEvent> {
     let mut events = taken(1);
     events.extend(first_step());
     events.extend([
-        json!({ "name": "tool:started", "seq": 6, "callId": "c1" }),
-        json!({ "name": "tool:output", "callId": "c1", "text": "a.txt", "offset": 0 }),
-        json!({ "name": "tool:started", "seq": 7, "callId": "c2" }),
+        stored(6, "tool:started", json!({ "callId": "c1" })),
+        passing("tool:output", json!({ "callId": "c1", "text": "a.txt", "offset": 0 })),
+        stored(7, "tool:started", json!({ "callId": "c2" })),
         result(8, "c2", false, "[Not found.]"),
         result(9, "c1", true, "a.txt"),
         chunk("s10", "m-s10", "text", "There is ", 0),
         chunk("s10", "m-s10", "text", "one.", 9),
         chunk("s10", "m-s10", "text", "", 13),
         added(11, "m-s10", json!([{ "type": "text", "text": "There is one." }])),
-        json!({ "name": "llm:response", "seq": 12, "stepId": "s10", "content": "There is one." }),
-        json!({ "name": "context:usage", "seq": 12, "total": 120 }),
+        stored(12, "llm:response", json!({ "stepId": "s10", "content": "There is one." })),
+        usage(12, 120),
         complete(13, "stop"),
     ]);
     events
 }
 
-fn taken(seq: u64) -> Vec<Value> {
+fn taken(seq: u64) -> Vec<ApiEvent> {
     vec![
-        json!({ "name": "queue:snapshot", "entries": [] }),
-        json!({ "name": "message:queued", "id": "q1", "position": 1 }),
-        json!({ "name": "run:started", "seq": seq, "runId": "r1" }),
-        json!({ "name": "llm:thinking", "seq": seq, "runId": "r1" }),
-        json!({ "name": "message:dequeued", "seq": seq + 1, "ids": ["q1"], "count": 1, "coalesced": false }),
-        json!({ "name": "message:added", "seq": seq + 1, "messageId": "q1", "role": "user", "source": "typed",
-            "parts": [{ "type": "text", "text": "Look." }] }),
+        passing("queue:snapshot", json!({ "entries": [] })),
+        passing("message:queued", json!({ "id": "q1", "position": 1 })),
+        stored(seq, "run:started", json!({ "runId": "r1" })),
+        stored(seq, "llm:thinking", json!({ "runId": "r1" })),
+        stored(seq + 1, "message:dequeued", json!({ "ids": ["q1"], "count": 1, "coalesced": false })),
+        stored(
+            seq + 1,
+            "message:added",
+            json!({ "messageId": "q1", "role": "user", "source": "typed",
+                "parts": [{ "type": "text", "text": "Look." }] }),
+        ),
     ]
 }
 
 /// Reasoning, text, and two calls that are written bit by bit.
-fn first_step() -> Vec<Value> {
+fn first_step() -> Vec<ApiEvent> {
     let call = |id: &str, name: &str, arguments: &str| json!({ "type": "tool-call", "call_id": id, "name": name, "arguments": arguments });
     vec![
         chunk("s3", "m-s3", "reasoning", "I could ", 0),
@@ -57,38 +77,59 @@ fn first_step() -> Vec<Value> {
                 call("c1", "ls", "{\"path\":\".\"}"), call("c2", "read", "{}"),
             ]),
         ),
-        json!({ "name": "llm:tool-call", "seq": 4, "callId": "c1", "toolName": "ls", "stepId": "s3", "args": {}, "argsText": "" }),
-        json!({ "name": "context:usage", "seq": 5, "total": 100 }),
+        stored(
+            4,
+            "llm:tool-call",
+            json!({ "callId": "c1", "toolName": "ls", "stepId": "s3", "args": {}, "argsText": "" }),
+        ),
+        usage(5, 100),
     ]
 }
 
 /// An answer that is paused in its text, goes on after a compaction, and ends.
-pub(crate) fn paused() -> Vec<Value> {
+pub(crate) fn paused() -> Vec<ApiEvent> {
     let mut events = taken(1);
     events.extend([
         chunk("s3", "m-s3", "text", "One two", 0),
-        json!({ "name": "message:added", "seq": 4, "messageId": "m-s3", "role": "assistant", "paused": true,
-            "parts": [{ "type": "text", "text": "One two" }] }),
-        json!({ "name": "context:compacting", "strategy": "adaptive", "reason": "token_limit", "trigger": 9 }),
-        json!({ "name": "context:compressed", "seq": 6, "compactionId": "e6", "strategy": "adaptive" }),
+        stored(
+            4,
+            "message:added",
+            json!({ "messageId": "m-s3", "role": "assistant", "source": "model",
+                "interrupted": "paused", "paused": true, "parts": [{ "type": "text", "text": "One two" }] }),
+        ),
+        passing(
+            "context:compacting",
+            json!({ "strategy": "adaptive", "reason": "token_limit", "trigger": 9 }),
+        ),
+        stored(
+            6,
+            "context:compressed",
+            json!({ "compactionId": "e6", "strategy": "adaptive", "reason": "token_limit",
+                "originalTokens": 9, "compressedTokens": 4, "originalMessages": 5, "compressedMessages": 2,
+                "costNote": "3 messages replaced by a summary" }),
+        ),
         chunk("s7", "m-s3", "text", " three", 7),
-        json!({ "name": "message:added", "seq": 8, "messageId": "m-s7", "continues": "m-s3", "role": "assistant",
-            "parts": [{ "type": "text", "text": " three" }] }),
+        stored(
+            8,
+            "message:added",
+            json!({ "messageId": "m-s7", "continues": "m-s3", "role": "assistant", "source": "model",
+                "parts": [{ "type": "text", "text": " three" }] }),
+        ),
         complete(9, "stop"),
     ]);
     events
 }
 
 /// A call that asks first, and is answered.
-pub(crate) fn asking(decision: &str) -> Vec<Value> {
+pub(crate) fn asking(decision: &str) -> Vec<ApiEvent> {
     let mut events = taken(1);
     events.extend(first_step());
     let success = decision == "allow";
     events.extend([
-        json!({ "name": "tool:started", "seq": 6, "callId": "c1" }),
-        json!({ "name": "tool:approval-request", "seq": 7, "approvalId": "S:a-c2", "callId": "c2" }),
+        stored(6, "tool:started", json!({ "callId": "c1" })),
+        stored(7, "tool:approval-request", json!({ "approvalId": "S:a-c2", "callId": "c2", "args": {} })),
         result(8, "c1", true, "a.txt"),
-        json!({ "name": "tool:approval-response", "seq": 9, "approvalId": "S:a-c2", "decision": decision }),
+        stored(9, "tool:approval-response", json!({ "approvalId": "S:a-c2", "decision": decision })),
         result(10, "c2", success, "It is so."),
         chunk("s11", "m-s11", "text", "Good.", 0),
         added(12, "m-s11", json!([{ "type": "text", "text": "Good." }])),
@@ -98,7 +139,7 @@ pub(crate) fn asking(decision: &str) -> Vec<Value> {
 }
 
 /// A run that is cancelled while a call is being written.
-pub(crate) fn cancelled() -> Vec<Value> {
+pub(crate) fn cancelled() -> Vec<ApiEvent> {
     let mut events = taken(1);
     events.extend(first_step().into_iter().take(6));
     events.extend([
@@ -109,56 +150,80 @@ pub(crate) fn cancelled() -> Vec<Value> {
 }
 
 /// A run that fails in the middle of an answer, after one attempt was repeated.
-pub(crate) fn failed() -> Vec<Value> {
+pub(crate) fn failed() -> Vec<ApiEvent> {
     let mut events = taken(1);
     events.extend([
-        json!({ "name": "llm:error", "error": "busy", "code": "rate-limit-exceeded", "recoverable": true }),
+        passing("llm:error", json!({ "error": "busy", "code": "rate-limit-exceeded", "recoverable": true })),
         chunk("s3", "m-s3", "text", "I lo", 0),
-        json!({ "name": "llm:error", "seq": 4, "error": "gone", "code": "network", "recoverable": false }),
-        json!({ "name": "run:complete", "seq": 5, "runId": "r1", "finishReason": "error", "steps": 1, "usage": null,
-            "error": { "code": "network", "message": "The stream broke." } }),
+        stored(4, "llm:error", json!({ "error": "gone", "code": "network", "recoverable": false })),
+        stored(
+            5,
+            "run:complete",
+            json!({ "runId": "r1", "finishReason": "error", "steps": 1, "usage": null,
+                "error": { "code": "network", "message": "The stream broke." } }),
+        ),
     ]);
     events
 }
 
-fn chunk(step: &str, message: &str, voice: &str, content: &str, offset: u64) -> Value {
-    json!({ "name": "llm:chunk", "stepId": step, "messageId": message, "chunkType": voice,
-        "content": content, "offset": offset })
+fn chunk(step: &str, message: &str, voice: &str, content: &str, offset: u64) -> ApiEvent {
+    passing(
+        "llm:chunk",
+        json!({ "stepId": step, "messageId": message, "chunkType": voice, "content": content, "offset": offset }),
+    )
 }
 
-fn input(step: &str, index: u64, tool: Option<&str>, delta: &str) -> Value {
-    json!({ "name": "llm:tool-input", "stepId": step, "index": index, "toolName": tool, "delta": delta })
+fn input(step: &str, index: u64, tool: Option<&str>, delta: &str) -> ApiEvent {
+    passing("llm:tool-input", json!({ "stepId": step, "index": index, "toolName": tool, "delta": delta }))
 }
 
-fn added(seq: u64, id: &str, parts: Value) -> Value {
-    json!({ "name": "message:added", "seq": seq, "messageId": id, "role": "assistant", "source": "model",
-        "parts": parts })
+fn added(seq: u64, id: &str, parts: Value) -> ApiEvent {
+    stored(
+        seq,
+        "message:added",
+        json!({ "messageId": id, "role": "assistant", "source": "model", "parts": parts }),
+    )
 }
 
-fn result(seq: u64, call: &str, success: bool, text: &str) -> Value {
-    json!({ "name": "llm:tool-result", "seq": seq, "callId": call, "toolName": "x", "success": success,
-        "sanitized": [{ "type": "text", "text": text }] })
+fn result(seq: u64, call: &str, success: bool, text: &str) -> ApiEvent {
+    let status = if success { "completed" } else { "error" };
+    stored(
+        seq,
+        "llm:tool-result",
+        json!({ "callId": call, "toolName": "x", "success": success, "status": status, "truncated": false,
+            "sanitized": [{ "type": "text", "text": text }] }),
+    )
 }
 
-fn complete(seq: u64, reason: &str) -> Value {
-    json!({ "name": "run:complete", "seq": seq, "runId": "r1", "finishReason": reason, "steps": 1,
+fn usage(seq: u64, total: u64) -> ApiEvent {
+    let window = json!({ "total": total, "window": 1_000, "outputReserve": 100, "expectedError": 0.1, "compactionCount": 0 });
+    stored(seq, "context:usage", window)
+}
+
+fn complete(seq: u64, reason: &str) -> ApiEvent {
+    stored(
+        seq,
+        "run:complete",
+        json!({ "runId": "r1", "finishReason": reason, "steps": 1,
         "usage": { "inputTokens": 5, "outputTokens": 2, "reasoningTokens": 0, "cacheReadTokens": 0,
-            "cacheWriteTokens": 0, "totalTokens": 7 } })
+            "cacheWriteTokens": 0, "totalTokens": 7 } }),
+    )
 }
 
-pub(crate) fn all() -> [Vec<Value>; 6] {
+pub(crate) fn all() -> [Vec<ApiEvent>; 6] {
     [with_tools(), paused(), asking("allow"), asking("deny"), cancelled(), failed()]
 }
 
 /// What a fold makes of events; the stream breaks off where they end.
-pub(crate) fn heard(mut fold: UiStreamTranslator, events: &[Value]) -> Vec<UiStreamEvent> {
+pub(crate) fn heard(mut fold: UiStreamTranslator, events: &[ApiEvent]) -> Vec<UiStreamEvent> {
     let mut acts = fold.open();
     for event in events {
+        let typed = SessionEvent::from_announcement(event);
+        assert!(!matches!(typed, Some(SessionEvent::Other { .. })), "{event:?} is no event of the API");
         acts.extend(fold.take(event));
     }
-    acts.extend(
-        fold.break_off(UiStreamEnd::Failed { code: "interrupted".to_owned(), message: "over".to_owned() }),
-    );
+    let message = "over".to_owned();
+    acts.extend(fold.break_off(UiStreamEnd::Failed { code: ErrorCode::Interrupted, message }));
     assert!(fold.is_over() && fold.take(&events[0]).is_empty());
     acts
 }
@@ -169,8 +234,7 @@ pub(crate) fn every_way() -> Vec<Vec<UiStreamEvent>> {
     for events in all() {
         for end in 1..=events.len() {
             ways.push(heard(UiStreamTranslator::awaiting("q1"), &events[..end]));
-            let stored: Vec<Value> =
-                events[..end].iter().filter(|it| it.get("seq").is_some()).cloned().collect();
+            let stored = only_stored(&events[..end]);
             if !stored.is_empty() {
                 ways.push(heard(UiStreamTranslator::telling(Some("a-q1".to_owned()), Vec::new()), &stored));
                 ways.push(heard(
@@ -225,9 +289,7 @@ impl Open {
                 self.writing.retain(|writing| writing != call);
                 assert_eq!(self.writing.len() + 1, before);
             }
-            UiStreamEvent::Edit { number, state, .. } if state["state"] == "running" => {
-                self.edits.push(*number)
-            }
+            UiStreamEvent::Edit { number, state: UiEditState::Running, .. } => self.edits.push(*number),
             UiStreamEvent::Edit { number, .. } => self.edits.retain(|edit| edit != number),
             _ => {}
         }
@@ -280,21 +342,23 @@ fn who_comes_late_hears_the_same_under_the_same_names() {
     // From the log up to every moment, and from there on live: with the answer in flight, but without arguments that
     // were being written.
     for now in 6..live.len() {
-        let mut events: Vec<Value> =
-            live[..now].iter().filter(|it| it.get("seq").is_some()).cloned().collect();
+        let mut events = only_stored(&live[..now]);
         let mut texts = [String::new(), String::new()];
-        for event in live[..now].iter().rev().take_while(|event| event["name"] != "message:added") {
-            if event["name"] == "llm:chunk" {
-                let voice = usize::from(event["chunkType"] == "reasoning");
-                texts[voice].insert_str(0, event["content"].as_str().unwrap());
+        for event in live[..now].iter().rev().take_while(|event| event.name != "message:added") {
+            if event.name == "llm:chunk" {
+                let voice = usize::from(event.text("chunkType") == "reasoning");
+                texts[voice].insert_str(0, event.text("content"));
             }
         }
         if !texts.concat().is_empty() {
             let step = if texts[1].is_empty() { "s10" } else { "s3" };
-            events.push(json!({ "name": "llm:snapshot", "stepId": step, "messageId": format!("m-{step}"),
-                "parts": [{ "type": "reasoning", "text": texts[1] }, { "type": "text", "text": texts[0] }] }));
+            events.push(passing(
+                "llm:snapshot",
+                json!({ "stepId": step, "messageId": format!("m-{step}"),
+                "parts": [{ "type": "reasoning", "text": texts[1] }, { "type": "text", "text": texts[0] }] }),
+            ));
         }
-        events.push(json!({ "name": "queue:snapshot", "entries": [] }));
+        events.push(passing("queue:snapshot", json!({ "entries": [] })));
         events.extend_from_slice(&live[now..]);
         let late = heard(UiStreamTranslator::telling(Some("a-q1".to_owned()), Vec::new()), &events);
         assert_eq!(said(&late, UiTextKind::Text), said(&all, UiTextKind::Text), "at {now}");
@@ -309,12 +373,12 @@ fn an_answer_that_was_paused_goes_on_in_its_sentence() {
     assert_eq!(names(&acts), ["m-s3"]);
     assert_eq!(said(&acts, UiTextKind::Text), "One two three");
     let states = acts.iter().filter_map(|act| match act {
-        UiStreamEvent::Edit { kind: "compaction", number: 1, state } => state["state"].as_str(),
+        UiStreamEvent::Edit { kind: EditKind::Compaction, number: 1, state, .. } => Some(*state),
         _ => None,
     });
-    assert_eq!(states.collect::<Vec<_>>(), ["running", "done"]);
-    let stored: Vec<Value> = paused().into_iter().filter(|event| event.get("seq").is_some()).collect();
-    let again = heard(UiStreamTranslator::telling(None, Vec::new()), &stored);
+    let done = UiEditState::Done { original_tokens: 9, compressed_tokens: 4 };
+    assert_eq!(states.collect::<Vec<_>>(), [UiEditState::Running, done]);
+    let again = heard(UiStreamTranslator::telling(None, Vec::new()), &only_stored(&paused()));
     assert_eq!(
         (names(&again), said(&again, UiTextKind::Text)),
         (names(&acts), said(&acts, UiTextKind::Text))
@@ -356,14 +420,14 @@ fn a_call_that_was_never_finished_is_dropped() {
     };
     assert!(acts.contains(&dropped), "{acts:?}");
     assert!(
-        matches!(&acts[acts.len() - 1], UiStreamEvent::Ends(UiStreamEnd::Complete { run }) if run["finishReason"] == "cancelled")
+        matches!(&acts[acts.len() - 1], UiStreamEvent::Ends(UiStreamEnd::Complete(run)) if run.end == RunEnd::Cancelled)
     );
 }
 
 #[test]
 fn a_failure_is_said_last() {
     let acts = heard(UiStreamTranslator::awaiting("q1"), &failed());
-    let end = UiStreamEnd::Failed { code: "network".to_owned(), message: "The stream broke.".to_owned() };
+    let end = UiStreamEnd::Failed { code: ErrorCode::Network, message: "The stream broke.".to_owned() };
     assert_eq!(acts[acts.len() - 1], UiStreamEvent::Ends(end));
     let notices = acts.iter().filter(|act| matches!(act, UiStreamEvent::Notice(_))).count();
     assert_eq!(notices, 2);
@@ -373,25 +437,33 @@ fn a_failure_is_said_last() {
 fn a_message_that_waits_hears_nothing_of_the_answer_before_it() {
     let mut events = with_tools();
     events.truncate(events.len() - 1);
-    events.insert(3, json!({ "name": "message:queued", "id": "q2", "position": 1 }));
+    events.insert(3, passing("message:queued", json!({ "id": "q2", "position": 1 })));
     let before = heard(UiStreamTranslator::awaiting("q2"), &events);
     assert!(before.iter().all(|act| matches!(
         act,
         UiStreamEvent::Begins { .. } | UiStreamEvent::Queue { .. } | UiStreamEvent::Ends(_)
     )));
-    assert!(
-        before.contains(&UiStreamEvent::Queue { ids: vec!["q1".to_owned(), "q2".to_owned()], own: Some(2) })
-    );
+    assert!(before.contains(&UiStreamEvent::Queue { ids: vec!["q1".into(), "q2".into()], own: Some(2) }));
     events.extend([
-        json!({ "name": "message:dequeued", "seq": 13, "ids": ["q2"] }),
+        stored(13, "message:dequeued", json!({ "ids": ["q2"] })),
         chunk("s14", "m-s14", "text", "And this.", 0),
         complete(15, "stop"),
     ]);
     assert_eq!(said(&heard(UiStreamTranslator::awaiting("q2"), &events), UiTextKind::Text), "And this.");
     events.truncate(8);
-    events.push(json!({ "name": "message:removed", "id": "q2" }));
+    events.push(passing("message:removed", json!({ "id": "q2" })));
     let removed = heard(UiStreamTranslator::awaiting("q2"), &events);
-    assert!(
-        matches!(&removed[removed.len() - 1], UiStreamEvent::Ends(UiStreamEnd::Failed { code, .. }) if code == "interrupted")
-    );
+    assert!(matches!(
+        &removed[removed.len() - 1],
+        UiStreamEvent::Ends(UiStreamEnd::Failed { code: ErrorCode::Interrupted, .. })
+    ));
+}
+
+#[test]
+fn parts_without_text_are_named_by_their_type() {
+    let media = |kind: &str, media_type: &str| json!({ "type": kind, "mediaType": media_type, "blob": { "hash": "h", "bytes": 1 } });
+    let parts =
+        json!([{ "type": "text", "text": "See:" }, media("image", "image/png"), media("file", "text/csv")]);
+    let parts: Vec<Part> = serde_json::from_value(parts).unwrap();
+    assert_eq!(text_of(&parts), "See:\n[image: image/png]\n[file: text/csv]");
 }

@@ -2,13 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use longhaul::SessionEvent;
+use longhaul::api_events::ApiEvent;
+use longhaul_core::error::ErrorCode;
+use longhaul_core::event::{EditKind, ErrorInfo, PartialAnswerReason, RunEnd};
+use longhaul_core::ids::{ApprovalId, CallId, MessageId, QueueId, StepId};
+use longhaul_core::message::{Part, Role, ToolStatus};
+use serde_json::{Value, json};
 
-use super::step::{UiStep, voice};
-use super::{UiApprovalRequest, UiStreamEnd, UiStreamEvent, UiToolOutcome};
-
-/// The fields of every event without use in a front end.
-const COMMON: [&str; 4] = ["name", "sessionId", "seq", "runId"];
+use super::step::{UiStep, UiToolCall};
+use super::{
+    FinishedRun, UiApprovalRequest, UiEditState, UiStreamEnd, UiStreamEvent, UiTextKind, UiToolOutcome,
+};
 
 /// The state of an answer in translation.
 #[derive(Debug)]
@@ -18,38 +23,31 @@ pub(crate) struct UiStreamTranslator {
     has_begun: bool,
     step: Option<UiStep>,
     /// The paused message, to be continued.
-    paused: Option<String>,
-    calls: BTreeMap<String, UiToolCall>,
-    running: BTreeSet<String>,
+    paused: Option<MessageId>,
+    calls: BTreeMap<CallId, UiToolCall>,
+    running: BTreeSet<CallId>,
     /// The approvals decided already or about to be. The front end is not asked again.
     settled: Vec<String>,
     /// The call of each approval, and the open approvals.
-    questions: BTreeMap<String, String>,
-    asking: Vec<(String, UiApprovalRequest)>,
+    questions: BTreeMap<ApprovalId, CallId>,
+    asking: Vec<(CallId, UiApprovalRequest)>,
     edits: usize,
     is_compacting: bool,
     /// Set if all arguments of a call were received: events during a watcher's absence are lost.
     hears_inputs: bool,
-    waiting: Vec<String>,
-    own: Option<String>,
+    waiting: Vec<QueueId>,
+    own: Option<QueueId>,
     acts: Vec<UiStreamEvent>,
 }
 
 #[derive(Debug, PartialEq)]
 enum UiTranslatorStage {
     /// Waits until the message is taken.
-    Awaits(String),
+    Awaits(QueueId),
     /// Passes silently over events, up to the first of the approvals.
     Passes(Vec<String>),
     Tells,
     Over,
-}
-
-#[derive(Debug)]
-struct UiToolCall {
-    told_as: String,
-    tool: String,
-    is_denied: bool,
 }
 
 impl UiStreamTranslator {
@@ -75,9 +73,10 @@ impl UiStreamTranslator {
     }
 
     /// Creates a translator for the answer to a waiting message.
-    pub(crate) fn awaiting(id: &str) -> Self {
-        let name = Some(name_of(id));
-        Self { own: Some(id.to_owned()), ..Self::new(UiTranslatorStage::Awaits(id.to_owned()), name) }
+    pub(crate) fn awaiting(id: impl Into<QueueId>) -> Self {
+        let id = id.into();
+        let name = Some(name_of(id.as_str()));
+        Self { own: Some(id.clone()), ..Self::new(UiTranslatorStage::Awaits(id), name) }
     }
 
     /// Creates a translator for the named answer from the first event on; without a name, for the answer of the
@@ -98,7 +97,7 @@ impl UiStreamTranslator {
     }
 
     /// Returns the message still waiting for its turn.
-    pub(crate) fn awaits(&self) -> Option<&str> {
+    pub(crate) fn awaits(&self) -> Option<&QueueId> {
         match &self.stage {
             UiTranslatorStage::Awaits(id) => Some(id),
             _ => None,
@@ -114,11 +113,15 @@ impl UiStreamTranslator {
     }
 
     /// Translates an event.
-    pub(crate) fn take(&mut self, event: &Value) -> Vec<UiStreamEvent> {
-        match &self.stage {
-            UiTranslatorStage::Over => {}
-            UiTranslatorStage::Awaits(_) => self.wait(event),
-            UiTranslatorStage::Passes(_) | UiTranslatorStage::Tells => self.translate_visible_event(event),
+    pub(crate) fn take(&mut self, announcement: &ApiEvent) -> Vec<UiStreamEvent> {
+        if let Some(event) = SessionEvent::from_announcement(announcement) {
+            match &self.stage {
+                UiTranslatorStage::Over => {}
+                UiTranslatorStage::Awaits(_) => self.wait(&event, announcement),
+                UiTranslatorStage::Passes(_) | UiTranslatorStage::Tells => {
+                    self.translate_visible_event(&event, announcement);
+                }
+            }
         }
         self.told()
     }
@@ -145,97 +148,147 @@ impl UiStreamTranslator {
         matches!(self.stage, UiTranslatorStage::Passes(_))
     }
 
-    fn wait(&mut self, event: &Value) {
+    fn wait(&mut self, event: &SessionEvent, announcement: &ApiEvent) {
         let UiTranslatorStage::Awaits(own) = &self.stage else { return };
-        match event["name"].as_str().unwrap_or_default() {
-            "message:dequeued" if items(&event["ids"]).iter().any(|id| *id == own.as_str()) => {
+        match event {
+            SessionEvent::MessagesTaken { queue_ids } if queue_ids.contains(own) => {
                 self.stage = UiTranslatorStage::Tells;
-                self.translate_visible_event(event);
+                self.translate_visible_event(event, announcement);
             }
             // Nothing else would ever end the wait.
-            "message:removed" if event["id"] == own.as_str() => self.end(UiStreamEnd::Failed {
-                code: "interrupted".to_owned(),
-                message: "The message was taken out of the queue.".to_owned(),
-            }),
+            SessionEvent::QueuedMessageRemoved { queue_id } if queue_id == own => {
+                let message = "The message was taken out of the queue.".to_owned();
+                self.end(UiStreamEnd::Failed { code: ErrorCode::Interrupted, message });
+            }
             _ => self.note_queue(event),
         }
     }
 
-    fn translate_visible_event(&mut self, event: &Value) {
-        match event["name"].as_str().unwrap_or_default() {
-            "run:started" => self.run_begins(event),
-            "message:dequeued" => {
+    fn translate_visible_event(&mut self, event: &SessionEvent, announcement: &ApiEvent) {
+        match event {
+            SessionEvent::RunStarted { run_id } => {
+                self.hears_inputs = true;
+                self.name.get_or_insert_with(|| name_of(run_id.as_str()));
+            }
+            SessionEvent::MessagesTaken { queue_ids } => {
                 self.hears_inputs = true;
                 // A message taken in the middle of an answer does not rename it: front ends know it by its first
                 // name.
-                if let (false, Some(newest)) = (self.has_begun, items(&event["ids"]).last()) {
-                    self.name = newest.as_str().map(name_of);
+                if let (false, Some(newest)) = (self.has_begun, queue_ids.last()) {
+                    self.name = Some(name_of(newest.as_str()));
                 }
                 self.note_queue(event);
             }
-            "llm:chunk" => self.chunk(event),
-            "llm:snapshot" => {
-                let (step, message) = (text(event, "stepId"), text(event, "messageId"));
-                // The events are taken out, because the step borrows the whole translator.
-                let mut acts = std::mem::take(&mut self.acts);
-                self.enter(step, message, &mut acts).catch_up(items(&event["parts"]), &mut acts);
-                self.acts = acts;
+            SessionEvent::TextDelta { text, step_id, message_id, offset } => {
+                let (step, acts) = self.enter(step_id, message_id);
+                step.say(UiTextKind::Text, *offset, text, acts);
             }
-            "llm:tool-input" => self.tool_input(event),
-            "message:added" if event["role"] == "assistant" => self.answered(event),
-            "tool:started" => {
-                self.running.insert(text(event, "callId").to_owned());
+            SessionEvent::ReasoningDelta { text, step_id, message_id, offset } => {
+                let (step, acts) = self.enter(step_id, message_id);
+                step.say(UiTextKind::Reasoning, *offset, text, acts);
             }
-            "tool:output" => self.progress(event),
-            "tool:approval-request" => self.asked(event),
-            "tool:approval-response" => self.decided(event),
-            "llm:tool-result" => self.result(event),
-            "context:usage" => self.acts.push(UiStreamEvent::Meter(own(event))),
-            "context:compacting" => self.edit("compaction", "running", event),
-            "context:compressed" => self.edit("compaction", "done", event),
-            "context:compact-failed" => self.edit("compaction", "failed", event),
-            "context:pruned" => self.edit("prune", "done", event),
-            "run:waiting"
-            | "llm:error"
-            | "llm:unsupported-input"
-            | "context:omitted"
-            | "llm:switched"
-            | "session:parked"
-            | "stream:gap" => {
-                let mut notice = own(event);
-                notice["event"] = event["name"].clone();
+            SessionEvent::AnswerSnapshot { step_id, message_id, parts } => {
+                let (step, acts) = self.enter(step_id, message_id);
+                step.catch_up(parts, acts);
+            }
+            SessionEvent::ToolInputDelta { step_id, index, tool_name, delta } => {
+                self.tool_input(step_id, *index, tool_name.as_deref(), delta);
+            }
+            SessionEvent::MessageAdded {
+                role: Role::Assistant,
+                message_id,
+                parts,
+                interrupted,
+                continues,
+                ..
+            } => {
+                let goes_on = *interrupted == Some(PartialAnswerReason::Paused);
+                self.answered(message_id, continues.as_ref(), parts, goes_on);
+            }
+            SessionEvent::RunFinished { run_id, end, steps, usage, error } => {
+                let (run_id, usage) = (run_id.clone(), usage.clone());
+                self.complete(FinishedRun { run_id, end: *end, steps: *steps, usage }, error.as_ref());
+            }
+            _ => self.translate_tool_event(event, announcement),
+        }
+    }
+
+    /// Translates an event of a tool call, or an event that is shown beside the answer.
+    fn translate_tool_event(&mut self, event: &SessionEvent, announcement: &ApiEvent) {
+        match event {
+            SessionEvent::ToolStarted { call_id } => {
+                self.running.insert(call_id.clone());
+            }
+            SessionEvent::ToolProgress { call_id, text, offset } => {
+                // A call of an earlier answer is none of this stream's.
+                if let Some(call) = self.calls.get(call_id) {
+                    let (call, text) = (call.told_as.clone(), text.clone());
+                    self.acts.push(UiStreamEvent::Progress { call, text, offset: *offset });
+                }
+            }
+            SessionEvent::ApprovalRequested { approval_id, call_id, .. } => self.asked(approval_id, call_id),
+            SessionEvent::ApprovalResolved { approval_id, is_allowed } => {
+                self.decided(approval_id, *is_allowed);
+            }
+            SessionEvent::ToolResult { call_id, status, content, .. } => {
+                self.result(call_id, *status, content);
+            }
+            _ => self.translate_side_event(event, announcement),
+        }
+    }
+
+    /// Translates an event that is shown beside the answer.
+    fn translate_side_event(&mut self, event: &SessionEvent, announcement: &ApiEvent) {
+        match event {
+            SessionEvent::ContextUsage { .. } => {
+                self.acts.push(UiStreamEvent::Meter(api_fields(announcement)))
+            }
+            SessionEvent::Compacting { .. } => {
+                self.edit(EditKind::Compaction, UiEditState::Running, announcement);
+            }
+            SessionEvent::Compacted { original_tokens, compressed_tokens, .. } => {
+                let state = UiEditState::done(*original_tokens, *compressed_tokens);
+                self.edit(EditKind::Compaction, state, announcement);
+            }
+            SessionEvent::CompactionFailed { .. } => {
+                self.edit(EditKind::Compaction, UiEditState::Failed, announcement);
+            }
+            SessionEvent::Pruned { original_tokens, compressed_tokens, .. } => {
+                let state = UiEditState::done(*original_tokens, *compressed_tokens);
+                self.edit(EditKind::Prune, state, announcement);
+            }
+            SessionEvent::Waiting { .. }
+            | SessionEvent::ModelError { .. }
+            | SessionEvent::InputUnsupported { .. }
+            | SessionEvent::Omitted { .. }
+            | SessionEvent::ModelSwitched { .. }
+            | SessionEvent::Parked { .. }
+            | SessionEvent::StreamGap { .. } => {
+                let mut notice = api_fields(announcement);
+                notice["event"] = announcement.name.into();
                 self.acts.push(UiStreamEvent::Notice(notice));
             }
-            "run:complete" => self.complete(event),
             _ => self.note_queue(event),
         }
     }
 
-    fn run_begins(&mut self, event: &Value) {
-        self.hears_inputs = true;
-        if self.name.is_none() {
-            self.name = Some(name_of(text(event, "runId")));
-        }
-    }
-
-    fn note_queue(&mut self, event: &Value) {
+    fn note_queue(&mut self, event: &SessionEvent) {
         let before = self.waiting.clone();
-        let id = text(event, "id");
-        match event["name"].as_str().unwrap_or_default() {
-            "queue:snapshot" => {
+        match event {
+            SessionEvent::QueueSnapshot { messages } => {
                 // Events may have passed without a listener.
                 self.hears_inputs = false;
-                let ids = items(&event["entries"]).iter().map(|entry| text(entry, "id").to_owned());
-                self.waiting = ids.collect();
+                self.waiting = messages.iter().map(|message| message.id.clone()).collect();
             }
             // The snapshot may name the message already.
-            "message:queued" if !self.waiting.iter().any(|waiting| waiting == id) => {
-                self.waiting.push(id.to_owned());
+            SessionEvent::MessageQueued { queue_id, .. } if !self.waiting.contains(queue_id) => {
+                self.waiting.push(queue_id.clone());
             }
-            "message:removed" => self.waiting.retain(|waiting| waiting != id),
-            "message:dequeued" => {
-                let taken = items(&event["ids"]);
-                self.waiting.retain(|waiting| !taken.iter().any(|id| id.as_str() == Some(waiting)));
+            SessionEvent::QueuedMessageRemoved { queue_id } => {
+                self.waiting.retain(|waiting| waiting != queue_id);
+            }
+            SessionEvent::MessagesTaken { queue_ids } => {
+                self.waiting.retain(|waiting| !queue_ids.contains(waiting));
             }
             _ => {}
         }
@@ -246,74 +299,47 @@ impl UiStreamTranslator {
         }
     }
 
-    /// Returns the present step.
-    fn enter(&mut self, id: &str, message: &str, acts: &mut Vec<UiStreamEvent>) -> &mut UiStep {
+    /// Returns the present step, and the list for its events.
+    fn enter(&mut self, id: &StepId, message: &MessageId) -> (&mut UiStep, &mut Vec<UiStreamEvent>) {
         // A paused answer goes on in the next model step as the same message, and stays one step here.
-        if let Some(step) = self.step.take_if(|step| step.message != message) {
-            step.end(acts);
+        if let Some(step) = self.step.take_if(|step| step.message != *message) {
+            step.end(&mut self.acts);
         }
-        let step = self.step.get_or_insert_with(|| UiStep::begin(id, message, acts));
+        let step = self.step.get_or_insert_with(|| UiStep::begin(id, message, &mut self.acts));
         step.goes_on_in(id);
-        step
+        (step, &mut self.acts)
     }
 
-    fn chunk(&mut self, event: &Value) {
-        let content = text(event, "content");
-        let Some(voice) = voice(event["chunkType"].as_str()).filter(|_| !content.is_empty()) else { return };
-        let offset = event["offset"].as_u64().unwrap_or_default();
-        let mut acts = std::mem::take(&mut self.acts);
-        let step = self.enter(text(event, "stepId"), text(event, "messageId"), &mut acts);
-        step.say(voice, offset, content, &mut acts);
-        self.acts = acts;
-    }
-
-    fn tool_input(&mut self, event: &Value) {
+    fn tool_input(&mut self, id: &StepId, index: u64, tool: Option<&str>, delta: &str) {
         // The lost part of the arguments cannot be sent later, so the call is sent whole with its message.
         if !self.hears_inputs {
             return;
         }
-        let id = text(event, "stepId");
         let message = match (&self.step, &self.paused) {
             (Some(step), _) if step.is(id) => step.message.clone(),
             (_, Some(paused)) => paused.clone(),
             // A message is named after its step, so the name is known before the message is.
-            _ => format!("m-{id}"),
+            _ => format!("m-{id}").into(),
         };
-        let index = event["index"].as_u64().unwrap_or_default();
-        let mut acts = std::mem::take(&mut self.acts);
-        let step = self.enter(id, &message, &mut acts);
-        step.write(index, event["toolName"].as_str(), text(event, "delta"), &mut acts);
-        self.acts = acts;
+        let (step, acts) = self.enter(id, &message);
+        step.write(index, tool, delta, acts);
     }
 
-    fn answered(&mut self, event: &Value) {
-        let id = text(event, "messageId");
-        let message = event["continues"].as_str().unwrap_or(id);
-        let goes_on = event["paused"] == true;
-        let mut acts = std::mem::take(&mut self.acts);
-        let step = self.enter(id.strip_prefix("m-").unwrap_or(id), message, &mut acts);
-        let calls = step.store(items(&event["parts"]), goes_on, &mut acts);
-        self.acts = acts;
-        self.paused = goes_on.then(|| message.to_owned());
+    fn answered(&mut self, id: &MessageId, continues: Option<&MessageId>, parts: &[Part], goes_on: bool) {
+        let message = continues.unwrap_or(id);
+        let step_id = id.as_str().strip_prefix("m-").unwrap_or(id.as_str());
+        let (step, acts) = self.enter(&step_id.into(), message);
+        let calls = step.store(parts, goes_on, acts);
+        self.paused = goes_on.then(|| message.clone());
         // The next call begins after this message, so all of its arguments will be heard.
         self.hears_inputs = true;
-        for (call_id, told_as, tool) in calls {
-            self.calls.insert(call_id, UiToolCall { told_as, tool, is_denied: false });
-        }
+        self.calls.extend(calls);
     }
 
-    fn progress(&mut self, event: &Value) {
-        // A call of an earlier answer is none of this stream's.
-        let Some(call) = self.calls.get(text(event, "callId")) else { return };
-        let offset = event["offset"].as_u64().unwrap_or_default();
-        let text = text(event, "text").to_owned();
-        self.acts.push(UiStreamEvent::Progress { call: call.told_as.clone(), text, offset });
-    }
-
-    fn asked(&mut self, event: &Value) {
-        let (approval, call_id) = (text(event, "approvalId"), text(event, "callId"));
+    fn asked(&mut self, approval: &ApprovalId, call_id: &CallId) {
         let Some(call) = self.calls.get(call_id) else { return };
-        self.questions.insert(approval.to_owned(), call_id.to_owned());
+        self.questions.insert(approval.clone(), call_id.clone());
+        let approval = approval.as_str();
         if let UiTranslatorStage::Passes(until) = &self.stage
             && until.iter().any(|id| id == approval)
         {
@@ -328,31 +354,29 @@ impl UiStreamTranslator {
         }
         let (approval, call, tool) = (approval.to_owned(), call.told_as.clone(), call.tool.clone());
         self.acts.push(UiStreamEvent::Asks { call: call.clone(), approval: approval.clone() });
-        self.asking.push((call_id.to_owned(), UiApprovalRequest { approval, call, tool }));
+        self.asking.push((call_id.clone(), UiApprovalRequest { approval, call, tool }));
         self.rest();
     }
 
-    fn decided(&mut self, event: &Value) {
-        let approval = text(event, "approvalId");
-        self.asking.retain(|(_, asked)| asked.approval != approval);
+    fn decided(&mut self, approval: &ApprovalId, is_allowed: bool) {
+        self.asking.retain(|(_, asked)| asked.approval != approval.as_str());
         let call = self.questions.get(approval).and_then(|call_id| self.calls.get_mut(call_id));
         if let Some(call) = call {
-            call.is_denied = event["decision"] == "deny";
+            call.is_denied = !is_allowed;
         }
     }
 
-    fn result(&mut self, event: &Value) {
-        let call_id = text(event, "callId");
+    fn result(&mut self, call_id: &CallId, status: ToolStatus, content: &[Part]) {
         self.running.remove(call_id);
         self.asking.retain(|(asking, _)| asking != call_id);
         if let Some(call) = self.calls.get(call_id) {
-            let outcome = match (event["success"] == true, call.is_denied) {
-                (_, true) => UiToolOutcome::Denied,
-                (true, false) => UiToolOutcome::Done,
-                (false, false) => UiToolOutcome::Failed,
+            let outcome = match status {
+                _ if call.is_denied => UiToolOutcome::Denied,
+                ToolStatus::Completed => UiToolOutcome::Done,
+                ToolStatus::Error | ToolStatus::Cancelled | ToolStatus::Interrupted => UiToolOutcome::Failed,
             };
-            let content = items(&event["sanitized"]).to_vec();
-            self.acts.push(UiStreamEvent::Result { call: call.told_as.clone(), outcome, content });
+            let (call, content) = (call.told_as.clone(), content.to_vec());
+            self.acts.push(UiStreamEvent::Result { call, outcome, content });
         }
         self.rest();
     }
@@ -366,33 +390,33 @@ impl UiStreamTranslator {
         }
     }
 
-    fn edit(&mut self, kind: &'static str, state: &str, event: &Value) {
+    fn edit(&mut self, kind: EditKind, state: UiEditState, announcement: &ApiEvent) {
         // The end of a compaction has the number of its beginning, so that front ends replace the one by the
         // other.
-        let goes_on = kind == "compaction" && std::mem::replace(&mut self.is_compacting, state == "running");
+        let goes_on = kind == EditKind::Compaction
+            && std::mem::replace(&mut self.is_compacting, state == UiEditState::Running);
         if !goes_on {
             self.edits += 1;
         }
-        let mut told = own(event);
-        told["state"] = state.into();
-        self.acts.push(UiStreamEvent::Edit { kind, number: self.edits, state: told });
+        self.push_edit(kind, state, api_fields(announcement));
     }
 
-    fn complete(&mut self, event: &Value) {
-        let mut run = own(event);
-        run["runId"] = event["runId"].clone();
-        match event["error"].as_object() {
-            Some(error) => {
-                let [code, message] = ["code", "message"]
-                    .map(|key| error.get(key).and_then(Value::as_str).unwrap_or_default().to_owned());
-                self.end(UiStreamEnd::Failed { code, message });
+    fn push_edit(&mut self, kind: EditKind, state: UiEditState, mut data: Value) {
+        data["state"] = state.as_str().into();
+        self.acts.push(UiStreamEvent::Edit { kind, number: self.edits, state, data });
+    }
+
+    fn complete(&mut self, run: FinishedRun, error: Option<&ErrorInfo>) {
+        self.end(match error {
+            Some(ErrorInfo { code, message }) => {
+                UiStreamEnd::Failed { code: *code, message: message.clone() }
             }
-            None if run["finishReason"] == "error" => {
-                let message = "The run ended with an error.".to_owned();
-                self.end(UiStreamEnd::Failed { code: "third-party".to_owned(), message });
-            }
-            None => self.end(UiStreamEnd::Complete { run }),
-        }
+            None if run.end == RunEnd::Error => UiStreamEnd::Failed {
+                code: ErrorCode::ThirdParty,
+                message: "The run ended with an error.".to_owned(),
+            },
+            None => UiStreamEnd::Complete(run),
+        });
     }
 
     fn end(&mut self, end: UiStreamEnd) {
@@ -403,8 +427,7 @@ impl UiStreamTranslator {
         }
         if std::mem::take(&mut self.is_compacting) {
             // A front end would show an unfinished compaction for ever.
-            let state = json!({ "state": "cancelled" });
-            self.acts.push(UiStreamEvent::Edit { kind: "compaction", number: self.edits, state });
+            self.push_edit(EditKind::Compaction, UiEditState::Cancelled, json!({}));
         }
         if let Some(step) = self.step.take() {
             step.end(&mut self.acts);
@@ -419,17 +442,10 @@ pub(super) fn name_of(id: &str) -> String {
     format!("a-{id}")
 }
 
-fn text<'a>(event: &'a Value, key: &str) -> &'a str {
-    event[key].as_str().unwrap_or_default()
-}
-
-fn items(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-/// Returns an event without the common fields.
-fn own(event: &Value) -> Value {
-    let fields = event.as_object().into_iter().flatten();
-    let own = fields.filter(|(key, _)| !COMMON.contains(&key.as_str()));
-    Value::Object(own.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>())
+/// Returns the API's fields of an event for a front end. The run is known to the front end.
+fn api_fields(announcement: &ApiEvent) -> Value {
+    // Front ends are promised all fields of the event, and `SessionEvent` has not all of them.
+    let mut fields = announcement.payload.clone();
+    fields.retain(|key, _| key != "runId");
+    Value::Object(fields)
 }

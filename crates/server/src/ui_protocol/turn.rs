@@ -58,7 +58,9 @@ pub(crate) struct UiAnswerSubscription {
 fn session_id(conversation: &str) -> Result<SessionId, ApiProblem> {
     let chars = conversation.chars().count();
     if chars == 0 || chars > LONGEST_NAME {
-        return Err(ApiProblem::invalid(format!("A conversation's id has 1 to {LONGEST_NAME} characters.")));
+        return Err(ApiProblem::invalid(format!(
+            "A conversation's id must have 1 to {LONGEST_NAME} characters."
+        )));
     }
     // A session's id stands in addresses. Other names are hashed.
     let is_plain = conversation.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
@@ -191,7 +193,7 @@ async fn say(
     let send = message::take(app, &session, &key, content, metadata);
     let sent = idempotency::same(app, session.id(), &key, &what, send).await?;
     if sent.position > 0 {
-        let fold = UiStreamTranslator::awaiting(sent.id.as_str());
+        let fold = UiStreamTranslator::awaiting(sent.id);
         return Ok(UiAnswerSubscription { session, watcher, fold });
     }
     // The answer has begun, and another watcher is needed from its beginning on.

@@ -9,7 +9,7 @@ use longhaul_providers::scripted::{ModelScript, ScriptedProvider};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::world::{World, expect};
+use crate::test_server::{TestServer, expect};
 
 pub(crate) const WINDOW: u64 = 4_000;
 
@@ -26,18 +26,18 @@ pub(crate) fn three(usual: Agent) -> AgentRegistry {
     )
 }
 
-pub(crate) async fn newest(world: &World, session: &str) -> String {
+pub(crate) async fn newest(world: &TestServer, session: &str) -> String {
     world.said(session).await.pop().unwrap().1
 }
 
-async fn refused(world: &World, path: &str, body: Value, status: StatusCode) -> Value {
+async fn refused(world: &TestServer, path: &str, body: Value, status: StatusCode) -> Value {
     expect(world.request(Method::POST, path).json(&body).send().await.unwrap(), status).await
 }
 
 #[tokio::test]
 async fn agents_are_listed_and_chosen_for_new_sessions() {
     let data = TemporaryFolder::new().unwrap();
-    let world = World::among(Some(data.path()), ModelScript::always("I am big."), three).await;
+    let world = TestServer::among(Some(data.path()), ModelScript::always("I am big."), three).await;
     let listed = json!({ "agents": [
         { "name": "main", "model": "scripted", "isDefault": true, "usable": true },
         { "name": "helper", "model": "tiny", "isDefault": false, "usable": true },
@@ -60,13 +60,13 @@ async fn agents_are_listed_and_chosen_for_new_sessions() {
     assert_eq!(newest(&world, &other).await, "I am small.");
     world.end().await;
 
-    let world = World::among(Some(data.path()), ModelScript::always("I am big."), three).await;
+    let world = TestServer::among(Some(data.path()), ModelScript::always("I am big."), three).await;
     world.say(&session, "And now?").await;
     world.until(&session, "idle").await;
     assert_eq!(newest(&world, &session).await, "I am small.", "also after a restart");
     world.end().await;
 
-    let world = World::over(data.path(), ModelScript::always("I am big."), |_| {}).await;
+    let world = TestServer::over(data.path(), ModelScript::always("I am big."), |_| {}).await;
     world.say(&session, "And now?").await;
     world.until(&session, "idle").await;
     assert_eq!(
@@ -77,7 +77,7 @@ async fn agents_are_listed_and_chosen_for_new_sessions() {
     world.end().await;
 
     let alone = |usual| AgentRegistry::new("main", usual);
-    let world = World::among(Some(data.path()), ModelScript::always("I am big."), alone).await;
+    let world = TestServer::among(Some(data.path()), ModelScript::always("I am big."), alone).await;
     let lost = refused(
         &world,
         "/api/message",
@@ -91,7 +91,7 @@ async fn agents_are_listed_and_chosen_for_new_sessions() {
 
 #[tokio::test]
 async fn an_agent_that_is_not_there_makes_no_session() {
-    let world = World::among(None, ModelScript::always("I am big."), three).await;
+    let world = TestServer::among(None, ModelScript::always("I am big."), three).await;
     let session = world.session().await;
     for (path, body, status) in [
         ("/api/sessions", json!({ "agent": "nobody" }), StatusCode::BAD_REQUEST),
@@ -112,7 +112,7 @@ async fn an_agent_that_is_not_there_makes_no_session() {
 /// The same key makes the same session, with the same agent.
 #[tokio::test]
 async fn a_key_belongs_to_the_agent_too() {
-    let world = World::among(None, ModelScript::always("I am big."), three).await;
+    let world = TestServer::among(None, ModelScript::always("I am big."), three).await;
     let make = |agent: Value| {
         world
             .request(Method::POST, "/api/sessions")

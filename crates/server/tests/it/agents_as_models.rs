@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::agents::three;
 use crate::front_ends::{half_full, tale};
-use crate::world::{PATIENCE, World, slowly};
+use crate::test_server::{PATIENCE, TestServer, slowly};
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -39,7 +39,7 @@ fn answer(text: &str) -> Value {
     json!({ "role": "assistant", "content": text })
 }
 
-async fn asked(world: &World, path: &str, headers: &[(&str, &str)], body: Value) -> Response {
+async fn asked(world: &TestServer, path: &str, headers: &[(&str, &str)], body: Value) -> Response {
     let request = headers
         .iter()
         .fold(world.request(Method::POST, path), |request, (name, value)| request.header(*name, *value));
@@ -65,7 +65,7 @@ async fn told(answer: Response) -> (String, String) {
     (session.unwrap(), text)
 }
 
-async fn talk(world: &World, messages: Value) -> (String, String) {
+async fn talk(world: &TestServer, messages: Value) -> (String, String) {
     told(asked(world, CHAT, &[], chat(messages)).await).await
 }
 
@@ -82,13 +82,13 @@ fn content(chunks: &[Value]) -> String {
     chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect()
 }
 
-async fn texts(world: &World, session: &str) -> Vec<String> {
+async fn texts(world: &TestServer, session: &str) -> Vec<String> {
     world.said(session).await.into_iter().map(|(_, text)| text).collect()
 }
 
 #[tokio::test]
 async fn a_conversation_is_a_session_and_goes_on_in_it() {
-    let world = World::new(hearing()).await;
+    let world = TestServer::new(hearing()).await;
     let first = asked(&world, CHAT, &[], chat(json!([user("hello")]))).await;
     let named = first.headers()["x-longhaul-session"].to_str().unwrap().to_owned();
     let whole = json_of(first, StatusCode::OK).await;
@@ -108,7 +108,7 @@ async fn a_conversation_is_a_session_and_goes_on_in_it() {
 
 #[tokio::test]
 async fn its_steps_are_one_text_and_its_tools_are_not_seen() {
-    let world = World::new(hearing()).await;
+    let world = TestServer::new(hearing()).await;
     let mut body = chat(json!([user("look")]));
     (body["stream"], body["stream_options"]) = (true.into(), json!({ "include_usage": true }));
     let streamed = asked(&world, CHAT, &[], body).await;
@@ -132,7 +132,7 @@ async fn its_steps_are_one_text_and_its_tools_are_not_seen() {
 
 #[tokio::test]
 async fn what_an_answer_took_stands_beside_it() {
-    let world = World::new(hearing()).await;
+    let world = TestServer::new(hearing()).await;
     let one = asked(&world, CHAT, &[], chat(json!([user("hello")]))).await;
     assert_eq!(one.headers()["x-longhaul-action"], "none");
     assert!(one.headers()["x-longhaul-window"].to_str().unwrap().ends_with(')'), "{:?}", one.headers());
@@ -174,10 +174,10 @@ async fn a_compaction_is_told_in_the_stream() {
 #[tokio::test]
 async fn a_conversation_is_found_after_a_restart() {
     let data = TemporaryFolder::new().unwrap();
-    let world = World::over(data.path(), hearing(), |_| {}).await;
+    let world = TestServer::over(data.path(), hearing(), |_| {}).await;
     let (session, said) = talk(&world, json!([user("look")])).await;
     world.end().await;
-    let world = World::over(data.path(), hearing(), |_| {}).await;
+    let world = TestServer::over(data.path(), hearing(), |_| {}).await;
     let (same, _) = talk(&world, json!([user("look"), answer(&said), user("more")])).await;
     assert_eq!(same, session);
     let (fork, _) = talk(&world, json!([user("look"), answer(&said), user("something else")])).await;
@@ -186,7 +186,7 @@ async fn a_conversation_is_found_after_a_restart() {
 
 #[tokio::test]
 async fn a_history_that_diverges_forks() {
-    let world = World::new(hearing()).await;
+    let world = TestServer::new(hearing()).await;
     let (session, _) = talk(&world, json!([user("one")])).await;
     let (_, _) = talk(&world, json!([user("one"), answer("1. one"), user("two")])).await;
     let (fork, text) = talk(&world, json!([user("one"), answer("1. one"), user("other")])).await;
@@ -203,7 +203,7 @@ async fn a_history_that_diverges_forks() {
 
 #[tokio::test]
 async fn of_requests_that_go_on_from_one_turn_at_the_same_time_one_has_its_session() {
-    let world = World::new(hearing()).await;
+    let world = TestServer::new(hearing()).await;
     for round in 0..6 {
         let begins = format!("round {round}");
         let (session, said) = talk(&world, json!([user(&begins)])).await;
@@ -227,7 +227,7 @@ async fn of_requests_that_go_on_from_one_turn_at_the_same_time_one_has_its_sessi
 
 #[tokio::test]
 async fn what_was_said_elsewhere_since_is_no_part_of_a_history() {
-    let world = World::new(hearing()).await;
+    let world = TestServer::new(hearing()).await;
     let (session, _) = talk(&world, json!([user("one")])).await;
     world.say(&session, "from the page").await;
     world.until(&session, "idle").await;
@@ -238,7 +238,7 @@ async fn what_was_said_elsewhere_since_is_no_part_of_a_history() {
 
 #[tokio::test]
 async fn a_history_that_nobody_knows_is_taken_as_it_is_given() {
-    let world = World::among(None, hearing(), three).await;
+    let world = TestServer::among(None, hearing(), three).await;
     let history = json!([
         { "role": "system", "content": "You are somebody else." },
         user("who"), answer("Somebody else answered this."), user("and now?"),
@@ -258,7 +258,7 @@ async fn a_history_that_nobody_knows_is_taken_as_it_is_given() {
 
 #[tokio::test]
 async fn a_client_may_name_the_session() {
-    let world = World::among(None, hearing(), three).await;
+    let world = TestServer::among(None, hearing(), three).await;
     let named = [("x-longhaul-session", "mine")];
     let body = |agent: &str, messages: Value| json!({ "model": agent, "messages": messages });
     for expected in ["1. yes", "3. yes"] {
@@ -274,7 +274,7 @@ async fn a_client_may_name_the_session() {
 
 #[tokio::test]
 async fn the_same_key_is_the_same_message() {
-    let world = World::new(hearing()).await;
+    let world = TestServer::new(hearing()).await;
     let keyed = [("idempotency-key", "k")];
     let first = told(asked(&world, CHAT, &keyed, chat(json!([user("hello")]))).await).await;
     let again = told(asked(&world, CHAT, &keyed, chat(json!([user("hello")]))).await).await;
@@ -286,7 +286,7 @@ async fn the_same_key_is_the_same_message() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_key_at_the_same_time_is_the_same_message() {
-    let world = World::new(hearing()).await;
+    let world = TestServer::new(hearing()).await;
     let mut known = Vec::new();
     for turn in 0..40 {
         known.extend([user(&format!("question {turn}")), answer("fine")]);
@@ -310,7 +310,7 @@ async fn the_same_key_at_the_same_time_is_the_same_message() {
 #[tokio::test]
 async fn who_leaves_stops_nothing() {
     let words = "some words that come slowly ".repeat(8);
-    let world = World::new(ModelScript::always(slowly(&words))).await;
+    let world = TestServer::new(ModelScript::always(slowly(&words))).await;
     let mut body = chat(json!([user("talk")]));
     body["stream"] = true.into();
     let mut streamed = asked(&world, CHAT, &[], body).await;
@@ -331,7 +331,8 @@ async fn where_nobody_can_be_asked_the_answer_is_no() {
             _ => ScriptedAnswer::text("Understood."),
         }
     });
-    let world = World::with(script, |agent| agent.rules.default_approval = ToolApproval::Ask, |_| {}).await;
+    let world =
+        TestServer::with(script, |agent| agent.rules.default_approval = ToolApproval::Ask, |_| {}).await;
     let (session, text) = talk(&world, json!([user("write it")])).await;
     assert_eq!(text, "May I?\n\nMay I?\n\nUnderstood.");
     assert!(!world.folder.path().join("0.txt").exists() && !world.folder.path().join("1.txt").exists());
@@ -351,7 +352,7 @@ async fn where_nobody_can_be_asked_the_answer_is_no() {
 #[tokio::test]
 async fn what_fails_is_an_error_of_the_dialect() {
     let script = ModelScript::always(ScriptedAnswer::text("never").fail(ScriptedFault::status(400)));
-    let world = World::with(script, |_| {}, |config| config.gateway_is_open = true).await;
+    let world = TestServer::with(script, |_| {}, |config| config.gateway_is_open = true).await;
     for stream in [false, true] {
         let mut body = chat(json!([user("hello")]));
         body["stream"] = stream.into();
@@ -383,7 +384,7 @@ async fn what_fails_is_an_error_of_the_dialect() {
 
 #[tokio::test]
 async fn what_means_nothing_to_an_agent_is_named() {
-    let world = World::new(hearing()).await;
+    let world = TestServer::new(hearing()).await;
     let mut body = chat(json!([user("hello")]));
     (body["temperature"], body["tools"]) = (0.5.into(), json!([]));
     let taken = asked(&world, CHAT, &[], body).await;
@@ -391,11 +392,11 @@ async fn what_means_nothing_to_an_agent_is_named() {
 }
 
 /// An agent with the name of a model, and another, before a gateway.
-async fn with_gateway() -> World {
+async fn with_gateway() -> TestServer {
     let mut upstream = UpstreamOptions::new("box", Kind::OpenAiCompatible, "http://127.0.0.1:9/v1");
     upstream.usual_model = Some("scripted".to_owned());
     let gateway = Gateway::new(GatewayOptions::new(vec![upstream]), GatewayDependencies::default()).unwrap();
-    World::serving(
+    TestServer::serving(
         hearing(),
         |usual| AgentRegistry::new("scripted", usual.clone()).with("coder", "scripted", Ok(usual)),
         |config| (config.gateway, config.gateway_is_open) = (Some(gateway), true),
@@ -443,7 +444,7 @@ async fn agents_are_listed_beside_models() {
 
 #[tokio::test]
 async fn responses_go_on_from_one_another() {
-    let world = World::new(hearing()).await;
+    let world = TestServer::new(hearing()).await;
     let body = |input: Value| json!({ "model": "default", "input": input });
     let first = asked(&world, "/v1/responses", &[], body(json!("one"))).await;
     let session = first.headers()["x-longhaul-session"].to_str().unwrap().to_owned();
@@ -478,7 +479,7 @@ async fn responses_go_on_from_one_another() {
 
 #[tokio::test]
 async fn messages_are_answered_too() {
-    let world = World::new(hearing()).await;
+    let world = TestServer::new(hearing()).await;
     let mut body = json!({ "model": "default", "max_tokens": 100, "system": "Be brief.",
         "messages": [{ "role": "user", "content": [{ "type": "text", "text": "hello" }] }] });
     let first = asked(&world, "/v1/messages", &[], body.clone()).await;

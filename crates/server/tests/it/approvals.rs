@@ -5,9 +5,9 @@ use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
-use crate::world::{World, expect};
+use crate::test_server::{TestServer, expect};
 
-async fn asking() -> World {
+async fn asking() -> TestServer {
     let script = ModelScript::closure(|request: &longhaul_providers::ModelRequest, _| {
         let answered = request.messages.last().unwrap().role == longhaul_core::message::Role::Tool;
         if answered {
@@ -16,7 +16,7 @@ async fn asking() -> World {
             ScriptedAnswer::text("May I?").call("write", r#"{"path":"a.txt","content":"hello"}"#)
         }
     });
-    World::with(script, |agent| agent.rules.default_approval = ToolApproval::Ask, |_| {}).await
+    TestServer::with(script, |agent| agent.rules.default_approval = ToolApproval::Ask, |_| {}).await
 }
 
 #[tokio::test]

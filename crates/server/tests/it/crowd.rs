@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use crate::world::{Dice, PATIENCE, TOKEN, World};
+use crate::test_server::{Dice, PATIENCE, TOKEN, TestServer};
 
 const WATCHERS: u64 = 1_000;
 
@@ -23,7 +23,7 @@ fn allow_many_connections() {
 type Told = (u64, String);
 
 /// What the log says that every watcher must have been told.
-async fn expected(world: &World, session: &str) -> Vec<Told> {
+async fn expected(world: &TestServer, session: &str) -> Vec<Told> {
     let id = SessionId::from(session);
     let mut replay = world.app.runtime().replay(&id);
     let mut all = Vec::new();
@@ -63,7 +63,7 @@ struct Stream {
 }
 
 impl Stream {
-    async fn open(world: &World, session: &str, after: u64) -> Self {
+    async fn open(world: &TestServer, session: &str, after: u64) -> Self {
         let mut socket = TcpStream::connect(world.address).await.unwrap();
         let request = format!(
             "GET /api/sessions/{session}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nLast-Event-ID: {after}\r\n\r\n"
@@ -114,7 +114,7 @@ fn eventful() -> ModelScript {
 }
 
 /// Comes and goes until everything was told.
-async fn watch(world: &World, session: &str, seed: u64, mut last: watch::Receiver<u64>) -> Seen {
+async fn watch(world: &TestServer, session: &str, seed: u64, mut last: watch::Receiver<u64>) -> Seen {
     let mut dice = Dice(seed);
     let mut seen = Seen::default();
     loop {
@@ -141,7 +141,7 @@ async fn watch(world: &World, session: &str, seed: u64, mut last: watch::Receive
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_watchers_that_come_and_go_see_everything_once_and_in_order() {
     allow_many_connections();
-    let world = World::new(eventful()).await;
+    let world = TestServer::new(eventful()).await;
     let session = world.session().await;
     let begun = Instant::now();
     let (done, last) = watch::channel(u64::MAX);
@@ -174,7 +174,7 @@ async fn a_thousand_watchers_that_come_and_go_see_everything_once_and_in_order()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_that_come_back_at_once_find_in_memory_what_they_missed() {
     allow_many_connections();
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     let opened = world.app.runtime().open(&SessionId::from(session.as_str())).await.unwrap();
     let _somebody = opened.watch();

@@ -6,11 +6,11 @@ use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::world::{READ_ONLY, World, expect};
+use crate::test_server::{READ_ONLY, TestServer, expect};
 
 /// A session with three questions and their answers, over data that no process has any more.
 async fn left(folder: &Path, script: ModelScript) -> String {
-    let world = World::over(folder, script, |_| {}).await;
+    let world = TestServer::over(folder, script, |_| {}).await;
     let session = world.session().await;
     for at in 1..=3 {
         world.say(&session, &format!("question {at}?")).await;
@@ -43,7 +43,7 @@ async fn a_damaged_event_is_named_and_the_rest_is_shown() {
     let data = tempfile::tempdir().unwrap();
     let session = left(data.path(), ModelScript::always("An answer.")).await;
     flip(data.path(), "question 2?");
-    let world = World::over(data.path(), ModelScript::always("More."), |_| {}).await;
+    let world = TestServer::over(data.path(), ModelScript::always("More."), |_| {}).await;
     let page = world.get(&format!("/api/sessions/{session}/messages")).await;
     assert_eq!(texts(&page), ["question 1?", "An answer.", "An answer.", "question 3?", "An answer."]);
     let [damaged] = &page["damaged"].as_array().unwrap()[..] else { panic!("{page}") };
@@ -89,7 +89,7 @@ async fn damage_at_the_ends_of_a_log_is_named_too() {
             ModelScript::turns(["first words", "more words", "last words"].map(ScriptedAnswer::text));
         let session = left(data.path(), script).await;
         flip(data.path(), needle);
-        let world = World::over(data.path(), ModelScript::always("More."), |_| {}).await;
+        let world = TestServer::over(data.path(), ModelScript::always("More."), |_| {}).await;
         let path = format!("/api/sessions/{session}/messages");
         let all = world.get(&path).await;
         let damaged = all["damaged"].as_array().cloned().unwrap_or_default();
@@ -113,7 +113,7 @@ async fn a_store_that_cannot_be_written_is_read() {
     let data = tempfile::tempdir().unwrap();
     let session = left(data.path(), ModelScript::always("An answer.")).await;
     std::fs::write(data.path().join(READ_ONLY), "").unwrap();
-    let world = World::over(data.path(), ModelScript::always("More."), |_| {}).await;
+    let world = TestServer::over(data.path(), ModelScript::always("More."), |_| {}).await;
     let shown = world.get(&format!("/api/sessions/{session}")).await;
     assert_eq!((&shown["status"], &shown["lastFinishReason"]), (&json!("idle"), &json!("stop")));
     assert!(shown["tokenUsage"]["totalTokens"].as_u64().unwrap() > 0, "{shown}");

@@ -3,6 +3,8 @@
 
 use std::sync::LazyLock;
 
+use longhaul::SessionEvent;
+use longhaul::api_events::ApiEvent;
 use serde_json::{Map, Value};
 
 static DOCUMENT: LazyLock<Value> =
@@ -57,14 +59,21 @@ pub(crate) fn answer(address: &str, status: u16, value: &Value) {
     assert!(status == 405, "{address} answers {status} {value}: {why:?}");
 }
 
-/// Fails if an event is not as described.
+/// The described events: the reference to the schema of each name.
+fn described_events() -> &'static Map<String, Value> {
+    DOCUMENT["components"]["schemas"]["Event"]["discriminator"]["mapping"].as_object().unwrap()
+}
+
+/// Fails if an event is not as described, or has no type.
 pub(crate) fn event(value: &Value) {
     let name = value["name"].as_str().unwrap();
-    let known = &DOCUMENT["components"]["schemas"]["Event"]["discriminator"]["mapping"];
-    let reference = known[name].as_str().unwrap_or_else(|| panic!("{name} is not described"));
-    if let Err(why) = check(resolve(reference), value, "") {
+    let described = described_events().get_key_value(name);
+    let (name, reference) = described.unwrap_or_else(|| panic!("{name} is not described"));
+    if let Err(why) = check(resolve(reference.as_str().unwrap()), value, "") {
         panic!("{name} is not as described: {why}: {value}");
     }
+    let typed = SessionEvent::from_announcement(&ApiEvent::passing(name, &"s".into(), value.clone()));
+    assert!(!matches!(typed, Some(SessionEvent::Other { .. })), "{name} has no type: {value}");
 }
 
 fn resolve(reference: &str) -> &'static Value {
@@ -93,11 +102,7 @@ fn check(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     if schema["enum"].as_array().is_some_and(|known| !known.contains(value)) {
         return Err(format!("{at}: {value} is none of {}", schema["enum"]));
     }
-    let kinds: Vec<&str> = match &schema["type"] {
-        Value::String(kind) => vec![kind],
-        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    };
+    let kinds = kinds(schema);
     if !kinds.is_empty() && !kinds.iter().any(|kind| is_of(kind, value)) {
         return Err(format!("{at}: {value} is no {}", kinds.join(" or ")));
     }
@@ -108,6 +113,15 @@ fn check(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
             .try_for_each(|(index, item)| check(&schema["items"], item, &format!("{at}[{index}]")))?;
     }
     value.as_object().map_or(Ok(()), |object| check_object(schema, object, at))
+}
+
+/// The JSON types that a schema allows; none for a schema of any type.
+fn kinds(schema: &Value) -> Vec<&str> {
+    match &schema["type"] {
+        Value::String(kind) => vec![kind],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
 }
 
 fn check_object(schema: &Value, object: &Map<String, Value>, at: &str) -> Result<(), String> {
@@ -157,6 +171,47 @@ fn the_check_sees_what_is_wrong() {
         serde_json::json!([]),
     ] {
         assert!(!is_fine(wrong.clone()), "{wrong}");
+    }
+}
+
+/// Returns a value as described. A whole one has everything; the other has only what it must have, and `null` and empty
+/// lists where it may.
+fn example(schema: &Value, is_whole: bool) -> Value {
+    if let Some(reference) = schema["$ref"].as_str() {
+        return example(resolve(reference), is_whole);
+    }
+    if let Some(known) = schema["enum"].as_array() {
+        return known[0].clone();
+    }
+    // `null` is described as the last of several.
+    if let Some(some) = schema["oneOf"].as_array() {
+        return example(if is_whole { &some[0] } else { &some[some.len() - 1] }, is_whole);
+    }
+    let kinds = kinds(schema);
+    match *(if is_whole { kinds.first() } else { kinds.last() }).unwrap_or(&"null") {
+        "object" => {
+            let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
+            let fields = schema["properties"].as_object().into_iter().flatten();
+            let fields = fields.filter(|(key, _)| is_whole || required.contains(&Value::from(key.as_str())));
+            fields.map(|(key, schema)| (key.clone(), example(schema, is_whole))).collect()
+        }
+        "array" if is_whole => vec![example(&schema["items"], is_whole)].into(),
+        "array" => Value::Array(Vec::new()),
+        "string" => "text".into(),
+        "integer" | "number" => 1.into(),
+        "boolean" => true.into(),
+        _ => Value::Null,
+    }
+}
+
+/// The types of the library can hold whatever the description allows.
+#[test]
+fn every_described_event_has_a_type() {
+    for reference in described_events().values() {
+        let schema = resolve(reference.as_str().unwrap());
+        for is_whole in [true, false] {
+            event(&example(schema, is_whole));
+        }
     }
 }
 

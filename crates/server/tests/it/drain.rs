@@ -1,24 +1,19 @@
 //! The end: what runs may finish, nothing new begins, nothing is lost.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
-use axum::routing::post;
-use futures_util::{StreamExt as _, stream};
 use longhaul_gateway::{Gateway, GatewayDependencies, GatewayOptions, UpstreamOptions};
 use longhaul_providers::connect::Kind;
 use longhaul_providers::scripted::ModelScript;
 use longhaul_server::HttpServerConfig;
+use longhaul_testkit::{ReceivedRequest, ScriptedUpstream, UpstreamAnswer, chat};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::world::{PATIENCE, World, expect, slowly};
+use crate::test_server::{PATIENCE, TestServer, expect, slowly};
 
-async fn status(world: &World, method: Method, path: &str, body: Value) -> StatusCode {
+async fn status(world: &TestServer, method: Method, path: &str, body: Value) -> StatusCode {
     let answer = world.request(method, path).json(&body).send().await.unwrap();
     let status = answer.status();
     if status == StatusCode::SERVICE_UNAVAILABLE {
@@ -36,7 +31,7 @@ async fn status(world: &World, method: Method, path: &str, body: Value) -> Statu
 #[tokio::test]
 async fn what_runs_finishes_and_nothing_begins() {
     // Slow enough to be still running when the drain begins, and short enough to end within its patience.
-    let world = World::new(ModelScript::turns([slowly(&"word ".repeat(150))])).await;
+    let world = TestServer::new(ModelScript::turns([slowly(&"word ".repeat(150))])).await;
     let session = world.session().await;
     world.say(&session, "go").await;
     world.until(&session, "streaming").await;
@@ -68,7 +63,7 @@ async fn what_runs_finishes_and_nothing_begins() {
 #[tokio::test]
 async fn patience_ends() {
     // Far longer than the drain's patience below.
-    let world = World::new(ModelScript::turns([slowly(&"word ".repeat(5_000))])).await;
+    let world = TestServer::new(ModelScript::turns([slowly(&"word ".repeat(5_000))])).await;
     let session = world.session().await;
     world.say(&session, "go").await;
     world.until(&session, "streaming").await;
@@ -78,24 +73,13 @@ async fn patience_ends() {
 }
 
 /// A model server that begins an answer, and ends it when `goes_on` says so.
-async fn model_server(goes_on: watch::Receiver<bool>) -> String {
-    let answer = async move |mut goes_on: watch::Receiver<bool>| {
-        let begun = stream::iter([said("The beginning"), said(", the middle")]);
-        let rest = stream::once(async move { goes_on.wait_for(|goes_on| *goes_on).await.map(drop) });
-        let rest = rest.flat_map(|_| stream::iter([said(" and the end."), "data: [DONE]\n\n".to_owned()]));
-        let body = Body::from_stream(begun.chain(rest).map(Ok::<_, Infallible>));
-        ([("content-type", "text/event-stream")], body)
+async fn model_server(goes_on: watch::Receiver<bool>) -> ScriptedUpstream {
+    let said = |text: &str| chat::delta_event("a1", &json!({ "content": text }));
+    let script = move |_: &ReceivedRequest| {
+        let end = vec![said(" and the end."), chat::DONE_EVENT.to_owned()];
+        UpstreamAnswer::Held(vec![said("The beginning"), said(", the middle")], goes_on.clone(), end)
     };
-    let app = Router::new().route("/v1/chat/completions", post(move || answer(goes_on)));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    url
-}
-
-fn said(text: &str) -> String {
-    let choice = json!({ "index": 0, "delta": { "content": text }, "finish_reason": null });
-    format!("data: {}\n\n", json!({ "id": "a1", "object": "chat.completion.chunk", "choices": [choice] }))
+    ScriptedUpstream::start_without_pages(script).await
 }
 
 fn gateway(url: &str) -> Gateway {
@@ -107,9 +91,10 @@ fn gateway(url: &str) -> Gateway {
 #[tokio::test]
 async fn an_answer_of_the_gateway_comes_to_its_end_and_none_begins() {
     let (go_on, goes_on) = watch::channel(false);
-    let gateway = gateway(&model_server(goes_on).await);
+    let model = model_server(goes_on).await;
+    let gateway = gateway(&model.url("/v1"));
     let set = move |config: &mut HttpServerConfig| config.gateway = Some(gateway);
-    let world = World::with(ModelScript::always("never"), |_| {}, set).await;
+    let world = TestServer::with(ModelScript::always("never"), |_| {}, set).await;
     let ask = || {
         let body = json!({ "model": "m", "stream": true, "messages": [{ "role": "user", "content": "go" }] });
         world.request(Method::POST, "/v1/chat/completions").json(&body).send()

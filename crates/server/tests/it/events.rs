@@ -9,10 +9,10 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::world::{Dice, Events, Frame, PATIENCE, TOKEN, World, slowly};
+use crate::test_server::{Dice, Events, Frame, PATIENCE, TOKEN, TestServer, slowly};
 
 /// What the log says that every watcher must have been told.
-async fn expected(world: &World, session: &str) -> Vec<Value> {
+async fn expected(world: &TestServer, session: &str) -> Vec<Value> {
     let id = SessionId::from(session);
     let mut replay = world.app.runtime().replay(&id);
     let mut all = Vec::new();
@@ -70,7 +70,7 @@ impl Seen {
     }
 
     /// Comes back to where it was.
-    async fn come(&self, world: &World, session: &str) -> Events {
+    async fn come(&self, world: &TestServer, session: &str) -> Events {
         match &self.place {
             Some(place) if self.is_exact => world.events_behind(session, place).await,
             _ => world.events(session, Some(self.after)).await,
@@ -98,7 +98,7 @@ fn eventful() -> ModelScript {
 }
 
 /// Watches until the last run is over, leaving at random and coming back.
-async fn watch(world: &World, session: &str, seed: u64, last: u64) -> (Seen, u32) {
+async fn watch(world: &TestServer, session: &str, seed: u64, last: u64) -> (Seen, u32) {
     let mut dice = Dice(seed);
     let (mut seen, mut visits) = (Seen::default(), 0);
     while seen.after < last || seen.kept.last().is_none_or(|event| event["name"] != "run:complete") {
@@ -123,7 +123,7 @@ async fn watch(world: &World, session: &str, seed: u64, last: u64) -> (Seen, u32
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_watchers_that_come_and_go_see_everything_once_and_in_order() {
-    let world = World::new(eventful()).await;
+    let world = TestServer::new(eventful()).await;
     let session = world.session().await;
     let drive = async {
         for turn in 0..6 {
@@ -180,7 +180,13 @@ async fn fifty_watchers_that_come_and_go_see_everything_once_and_in_order() {
 }
 
 /// Reads on to the end.
-async fn finish(world: &World, session: &str, mut seen: Seen, dice: &mut Dice, last: u64) -> (Seen, u32) {
+async fn finish(
+    world: &TestServer,
+    session: &str,
+    mut seen: Seen,
+    dice: &mut Dice,
+    last: u64,
+) -> (Seen, u32) {
     let mut visits = 0;
     while seen.after < last {
         visits += 1;
@@ -198,7 +204,7 @@ async fn finish(world: &World, session: &str, mut seen: Seen, dice: &mut Dice, l
 
 #[tokio::test]
 async fn a_session_at_rest_is_read_in_pieces_of_any_size() {
-    let world = World::new(eventful()).await;
+    let world = TestServer::new(eventful()).await;
     let session = world.session().await;
     world.say(&session, "look").await;
     world.until(&session, "idle").await;
@@ -224,7 +230,7 @@ async fn stored(mut events: Events) -> Vec<(String, Value)> {
 }
 
 /// Cuts the stream behind each of its events.
-async fn cut_everywhere(world: &World, session: &str) {
+async fn cut_everywhere(world: &TestServer, session: &str) {
     let expected = expected(world, session).await;
     let whole = stored(world.events(session, Some(0)).await).await;
     let told: Vec<Value> = whole.iter().map(|(_, event)| event.clone()).collect();
@@ -242,7 +248,7 @@ async fn cut_everywhere(world: &World, session: &str) {
 async fn a_stream_that_is_cut_behind_any_event_goes_on_right_there() {
     // On disk, because the second server below must find the same session.
     let folder = tempfile::tempdir().unwrap();
-    let world = World::over(folder.path(), eventful(), |_| {}).await;
+    let world = TestServer::over(folder.path(), eventful(), |_| {}).await;
     let session = world.session().await;
     // Somebody who watches has what happens kept in memory.
     let _watching = world.events(&session, Some(0)).await;
@@ -252,14 +258,14 @@ async fn a_stream_that_is_cut_behind_any_event_goes_on_right_there() {
     }
     cut_everywhere(&world, &session).await;
     world.end().await;
-    let again = World::over(folder.path(), eventful(), |_| {}).await;
+    let again = TestServer::over(folder.path(), eventful(), |_| {}).await;
     // Now nothing is in memory, so all comes from the store.
     cut_everywhere(&again, &session).await;
 }
 
 #[tokio::test]
 async fn a_part_of_an_event_that_the_log_does_not_have_is_a_gap() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     let mut events = world.events_behind(&session, "1000.2").await;
     let gap = events.next().await.unwrap();
@@ -301,7 +307,7 @@ fn put_together(frames: &[Frame], text: &mut Vec<char>) {
 async fn who_comes_in_mid_answer_gets_it_from_its_start_without_a_gap() {
     // Offsets count characters, and bytes or UTF-16 units would differ for this text.
     let answer = "Grüße an alle, 日本語 und 🦀, one two three. ".repeat(30);
-    let world = World::new(ModelScript::turns([slowly(&answer)])).await;
+    let world = TestServer::new(ModelScript::turns([slowly(&answer)])).await;
     let session = world.session().await;
     let mut first = world.events(&session, None).await;
     world.say(&session, "talk").await;
@@ -318,7 +324,7 @@ async fn who_comes_in_mid_answer_gets_it_from_its_start_without_a_gap() {
 
 #[tokio::test]
 async fn a_fresh_watcher_hears_from_now_on_and_knows_where_it_is() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     world.say(&session, "before").await;
     world.until(&session, "idle").await;
@@ -333,7 +339,7 @@ async fn a_fresh_watcher_hears_from_now_on_and_knows_where_it_is() {
 
 #[tokio::test]
 async fn a_position_that_the_log_does_not_have_is_a_gap() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     // A client may bring a position of another store, after a restore from an old backup.
     let mut events = world.events(&session, Some(1_000)).await;
@@ -345,7 +351,7 @@ async fn a_position_that_the_log_does_not_have_is_a_gap() {
 
 #[tokio::test]
 async fn the_newest_position_of_a_browser_wins_over_the_address() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     world.say(&session, "hello").await;
     world.until(&session, "idle").await;
@@ -360,7 +366,7 @@ async fn the_newest_position_of_a_browser_wins_over_the_address() {
 async fn a_silent_stream_says_that_it_lives() {
     let config =
         |config: &mut longhaul_server::HttpServerConfig| config.heartbeat = Duration::from_millis(30);
-    let world = World::with(ModelScript::always("Yes."), |_| {}, config).await;
+    let world = TestServer::with(ModelScript::always("Yes."), |_| {}, config).await;
     let session = world.session().await;
     let request = world.request(reqwest::Method::GET, &format!("/api/sessions/{session}/events"));
     let mut answer = request.send().await.unwrap();
@@ -373,7 +379,7 @@ async fn a_silent_stream_says_that_it_lives() {
 
 #[tokio::test]
 async fn streams_end_with_the_session_and_with_the_server() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let (one, two) = (world.session().await, world.session().await);
     let (mut of_one, mut of_two) = (world.events(&one, None).await, world.events(&two, None).await);
     of_one.until("queue:snapshot").await;
@@ -403,7 +409,7 @@ fn torrent() -> ModelScript {
 }
 
 /// A client that has asked for everything and reads nothing.
-async fn stuck(world: &World, session: &str) -> TcpStream {
+async fn stuck(world: &TestServer, session: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     // Small, so that the server's side fills soon.
     socket.set_recv_buffer_size(8 << 10).unwrap();
@@ -417,7 +423,7 @@ async fn stuck(world: &World, session: &str) -> TcpStream {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_system_keeps_little_for_a_stuck_client() {
-    let world = World::new(torrent()).await;
+    let world = TestServer::new(torrent()).await;
     let session = world.session().await;
     let mut stuck = stuck(&world, &session).await;
     world.say(&session, "go").await;
@@ -432,7 +438,7 @@ async fn the_system_keeps_little_for_a_stuck_client() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stuck_client_slows_nobody_and_finds_everything_later() {
-    let world = World::new(torrent()).await;
+    let world = TestServer::new(torrent()).await;
     let session = world.session().await;
     let stuck = stuck(&world, &session).await;
     let mut reading = world.events(&session, Some(0)).await;
@@ -476,7 +482,7 @@ async fn what_passes_by_names_its_run() {
                 .call("bash", r#"{"command":"echo begin; sleep 0.1; seq 1 20000"}"#),
         }
     });
-    let world = World::new(script).await;
+    let world = TestServer::new(script).await;
     let session = world.session().await;
     let mut events = world.events(&session, None).await;
     for word in ["first", "second"] {

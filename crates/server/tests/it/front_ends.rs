@@ -9,7 +9,7 @@ use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedFault, S
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::world::{PATIENCE, World, expect, slowly};
+use crate::test_server::{PATIENCE, TestServer, expect, slowly};
 
 /// A model that thinks, looks, and answers.
 fn looking() -> ModelScript {
@@ -33,7 +33,7 @@ fn chat(id: &str, messages: Value) -> Value {
     json!({ "id": id, "messages": messages, "trigger": "submit-message" })
 }
 
-async fn posted(world: &World, path: &str, body: &Value) -> Response {
+async fn posted(world: &TestServer, path: &str, body: &Value) -> Response {
     world.request(Method::POST, path).json(body).send().await.unwrap()
 }
 
@@ -62,7 +62,7 @@ fn frames(text: &str) -> Vec<Value> {
     data.map(|data| serde_json::from_str(data).unwrap_or_else(|_| json!({ "type": data }))).collect()
 }
 
-async fn talk(world: &World, id: &str, messages: Value) -> Vec<Value> {
+async fn talk(world: &TestServer, id: &str, messages: Value) -> Vec<Value> {
     read(posted(world, "/api/ui/chat", &chat(id, messages)).await).await
 }
 
@@ -76,7 +76,7 @@ fn text(parts: &[Value], kind: &str) -> String {
 
 #[tokio::test]
 async fn a_chat_is_a_session_and_only_its_newest_message_counts() {
-    let world = World::new(looking()).await;
+    let world = TestServer::new(looking()).await;
     let answer = posted(&world, "/api/ui/chat", &chat("chat-1", json!([said("1", "look")]))).await;
     assert_eq!(answer.headers()["x-vercel-ai-ui-message-stream"], "v1");
     let parts = read(answer).await;
@@ -102,7 +102,7 @@ async fn a_chat_is_a_session_and_only_its_newest_message_counts() {
 /// A front end's own data of the newest message is kept, and other data makes no other message.
 #[tokio::test]
 async fn metadata_of_the_newest_message_is_kept() {
-    let world = World::new(looking()).await;
+    let world = TestServer::new(looking()).await;
     let with = |metadata: Value| {
         let mut message = said("1", "hello");
         message["metadata"] = metadata;
@@ -140,7 +140,7 @@ async fn metadata_of_the_newest_message_is_kept() {
 
 #[tokio::test]
 async fn a_name_that_no_session_may_have_is_made_into_one() {
-    let world = World::new(looking()).await;
+    let world = TestServer::new(looking()).await;
     let name = "a chat/with: odd signs";
     let parts = talk(&world, name, json!([said("1", "hello")])).await;
     let session = parts[0]["messageMetadata"]["sessionId"].as_str().unwrap().to_owned();
@@ -158,7 +158,7 @@ async fn a_name_that_no_session_may_have_is_made_into_one() {
 
 #[tokio::test]
 async fn a_message_that_is_sent_again_is_not_said_twice() {
-    let world = World::new(looking()).await;
+    let world = TestServer::new(looking()).await;
     let first = talk(&world, "chat-1", json!([said("1", "hello")])).await;
     let again = talk(&world, "chat-1", json!([said("1", "hello")])).await;
     assert_eq!(text(&again, "text-delta"), text(&first, "text-delta"));
@@ -177,7 +177,7 @@ async fn a_message_that_is_sent_again_is_not_said_twice() {
 #[tokio::test]
 async fn who_leaves_stops_nothing_and_hears_it_all_on_coming_back() {
     let words = "some words that come slowly ".repeat(50);
-    let world = World::new(ModelScript::always(slowly(&words))).await;
+    let world = TestServer::new(ModelScript::always(slowly(&words))).await;
     let none = world.request(Method::GET, "/api/ui/chat/chat-1/stream").send().await.unwrap();
     assert_eq!(none.status(), StatusCode::NO_CONTENT);
     let mut answer = posted(&world, "/api/ui/chat", &chat("chat-1", json!([said("1", "talk")]))).await;
@@ -201,7 +201,7 @@ async fn a_message_to_a_busy_chat_waits_and_has_its_own_answer() {
         let more = " and some more words".repeat(if typed == "one" { 60 } else { 1 });
         slowly(&format!("You said: {typed}{more}"))
     });
-    let world = World::new(script).await;
+    let world = TestServer::new(script).await;
     let first = posted(&world, "/api/ui/chat", &chat("chat-1", json!([said("1", "one")]))).await;
     world.until("chat-1", "streaming").await;
     let second = posted(&world, "/api/ui/chat", &chat("chat-1", json!([said("2", "two")]))).await;
@@ -213,7 +213,7 @@ async fn a_message_to_a_busy_chat_waits_and_has_its_own_answer() {
 
 #[tokio::test]
 async fn a_cancel_ends_the_stream_and_what_waits_is_said_to_wait() {
-    let world = World::new(ModelScript::always(slowly(&"word ".repeat(500)))).await;
+    let world = TestServer::new(ModelScript::always(slowly(&"word ".repeat(500)))).await;
     let mut first = posted(&world, "/api/ui/chat", &chat("chat-1", json!([said("1", "one")]))).await;
     let begun = begin(&mut first, "text-delta").await;
     let second = posted(&world, "/api/ui/chat", &chat("chat-1", json!([said("2", "two")]))).await;
@@ -239,7 +239,7 @@ async fn a_cancel_ends_the_stream_and_what_waits_is_said_to_wait() {
 #[tokio::test]
 async fn what_failed_is_an_error_and_trying_again_goes_on() {
     let refused = ScriptedAnswer::text("never").fail(ScriptedFault::status(400));
-    let world = World::new(ModelScript::turns([refused, ScriptedAnswer::text("Now.")])).await;
+    let world = TestServer::new(ModelScript::turns([refused, ScriptedAnswer::text("Now.")])).await;
     let parts = talk(&world, "chat-1", json!([said("1", "hello")])).await;
     let error = of_kind(&parts, "error")[0]["errorText"].as_str().unwrap();
     assert!(error.ends_with("(invalid-request)"), "{error}");
@@ -251,7 +251,7 @@ async fn what_failed_is_an_error_and_trying_again_goes_on() {
     assert_eq!(world.said("chat-1").await.len(), 2);
 }
 
-async fn asking() -> World {
+async fn asking() -> TestServer {
     let script = ModelScript::closure(|request: &ModelRequest, _| {
         if request.messages.iter().any(|message| message.role == Role::Tool) {
             ScriptedAnswer::text("Understood.")
@@ -259,7 +259,7 @@ async fn asking() -> World {
             ScriptedAnswer::text("May I?").call("write", r#"{"path":"a.txt","content":"hello"}"#)
         }
     });
-    World::with(script, |agent| agent.rules.default_approval = ToolApproval::Ask, |_| {}).await
+    TestServer::with(script, |agent| agent.rules.default_approval = ToolApproval::Ask, |_| {}).await
 }
 
 #[tokio::test]
@@ -296,7 +296,7 @@ fn input(thread: &str, run: &str, messages: Value) -> Value {
 
 #[tokio::test]
 async fn a_thread_is_a_session_too() {
-    let world = World::new(looking()).await;
+    let world = TestServer::new(looking()).await;
     let user = |id: &str, text: &str| json!({ "id": id, "role": "user", "content": text });
     let first = input("thread-1", "run-1", json!([user("1", "look")]));
     let events = read(posted(&world, "/api/ag-ui", &first).await).await;
@@ -338,7 +338,7 @@ async fn a_question_interrupts_a_run_and_its_answer_resumes_it() {
 
 #[tokio::test]
 async fn strangers_and_nonsense_are_refused() {
-    let world = World::new(looking()).await;
+    let world = TestServer::new(looking()).await;
     let url = |path: &str| format!("http://{}{path}", world.address);
     let body = chat("chat-1", json!([said("1", "hello")]));
     for path in ["/api/ui/chat", "/api/ag-ui"] {
@@ -366,7 +366,7 @@ pub(crate) fn tale() -> String {
 
 /// A server whose small window is half full of `thread`, and whose model tells the tale when it is asked for all of it,
 /// going on word for word with what a request ends with.
-pub(crate) async fn half_full(thread: &str) -> World {
+pub(crate) async fn half_full(thread: &str) -> TestServer {
     let script = ModelScript::closure(|request: &ModelRequest, _| {
         let last = request.messages.last().unwrap();
         let answer = match (last.role, tale().strip_prefix(&last.text())) {
@@ -376,7 +376,8 @@ pub(crate) async fn half_full(thread: &str) -> World {
         };
         Some(answer.pace(Duration::from_millis(1)))
     });
-    let world = World::of(ScriptedProvider::new(script).window(4_096).without_tools().with_prefill()).await;
+    let world =
+        TestServer::of(ScriptedProvider::new(script).window(4_096).without_tools().with_prefill()).await;
     for turn in 0..7 {
         let parts =
             talk(&world, thread, json!([said(&format!("q{turn}"), &format!("question {turn}"))])).await;

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::refusals::{check, raw};
-use crate::world::{TOKEN, World};
+use crate::test_server::{TOKEN, TestServer};
 
 /// What answers without the token.
 const OPEN: [&str; 7] =
@@ -40,12 +40,12 @@ fn operations() -> Vec<Operation> {
     all
 }
 
-async fn world() -> World {
-    World::new(ModelScript::always("Yes.")).await
+async fn world() -> TestServer {
+    TestServer::new(ModelScript::always("Yes.")).await
 }
 
 /// The cookie of the page, for a server that is asked as `localhost`.
-async fn cookie(world: &World) -> String {
+async fn cookie(world: &TestServer) -> String {
     let body = json!({ "token": TOKEN }).to_string();
     let (_, head, _) = raw(world, "POST /api/login", &[("Host", "localhost")], body.as_bytes()).await;
     let line = head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
@@ -149,7 +149,7 @@ async fn what_browsers_send_for_foreign_pages_does_nothing() {
 const BREAK: &str = "%0d%0aevil:%20yes%0d%0a%0d%0a";
 const BROKEN: &str = "x\r\nevil: yes\r\n\r\n<p>";
 
-async fn ask(world: &World, head: &str, body: &Value) -> (u16, String, Value) {
+async fn ask(world: &TestServer, head: &str, body: &Value) -> (u16, String, Value) {
     let bearer = format!("Bearer {TOKEN}");
     let headers = [("Host", "localhost"), ("Authorization", &bearer), ("Content-Type", "application/json")];
     let answer = raw(world, head, &headers, body.to_string().as_bytes()).await;

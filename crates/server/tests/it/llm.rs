@@ -5,16 +5,16 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::agents::{WINDOW, newest, three};
-use crate::world::{UNTIL_GO, World, expect};
+use crate::test_server::{TestServer, UNTIL_GO, expect};
 
-async fn switch(world: &World, session: &str, to: Value, status: StatusCode) -> Value {
+async fn switch(world: &TestServer, session: &str, to: Value, status: StatusCode) -> Value {
     let request = world.request(Method::POST, &format!("/api/sessions/{session}/llm")).json(&to);
     expect(request.send().await.unwrap(), status).await
 }
 
 #[tokio::test]
 async fn a_session_is_switched_and_keeps_its_history() {
-    let world = World::among(None, ModelScript::always("I am big."), three).await;
+    let world = TestServer::among(None, ModelScript::always("I am big."), three).await;
     let session = world.session().await;
     world.say(&session, "Who are you?").await;
     world.until(&session, "idle").await;
@@ -39,7 +39,7 @@ async fn a_session_is_switched_and_keeps_its_history() {
 #[tokio::test]
 async fn a_busy_session_is_switched_at_its_next_step() {
     let script = ModelScript::turns([ScriptedAnswer::text("Wait.").call("bash", UNTIL_GO)]);
-    let world = World::among(None, script, three).await;
+    let world = TestServer::among(None, script, three).await;
     let session = world.session().await;
     world.say(&session, "Do it.").await;
     world.until(&session, "executing_tools").await;
@@ -52,7 +52,7 @@ async fn a_busy_session_is_switched_at_its_next_step() {
 
 #[tokio::test]
 async fn only_what_is_configured_can_be_named() {
-    let world = World::among(None, ModelScript::always("I am big."), three).await;
+    let world = TestServer::among(None, ModelScript::always("I am big."), three).await;
     let session = world.session().await;
     for (to, status) in [
         (json!({}), StatusCode::BAD_REQUEST),

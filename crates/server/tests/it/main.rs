@@ -28,6 +28,6 @@ mod sessions;
 mod settings;
 mod slow;
 mod strangers;
+mod test_server;
 mod v1_refusals;
-mod world;
 mod writes;

@@ -6,9 +6,9 @@ use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::world::{PATIENCE, UNTIL_GO, World, expect, slowly};
+use crate::test_server::{PATIENCE, TestServer, UNTIL_GO, expect, slowly};
 
-/// Busy until [`World::go`].
+/// Busy until [`TestServer::go`].
 fn busy_then(rest: &[&str]) -> ModelScript {
     let busy = ScriptedAnswer::text("Working.").call("bash", UNTIL_GO);
     ModelScript::turns(std::iter::once(busy).chain(rest.iter().map(|text| ScriptedAnswer::text(*text))))
@@ -16,7 +16,7 @@ fn busy_then(rest: &[&str]) -> ModelScript {
 
 #[tokio::test]
 async fn three_messages_wait_in_order_and_are_taken_once() {
-    let world = World::new(busy_then(&["All seen.", "Next."])).await;
+    let world = TestServer::new(busy_then(&["All seen.", "Next."])).await;
     let session = world.session().await;
     let first = world.say(&session, "go").await;
     assert_eq!(
@@ -55,7 +55,7 @@ async fn three_messages_wait_in_order_and_are_taken_once() {
 
 #[tokio::test]
 async fn of_messages_that_come_at_once_one_finds_the_session_at_rest() {
-    let world = World::new(busy_then(&["Seen."])).await;
+    let world = TestServer::new(busy_then(&["Seen."])).await;
     let session = world.session().await;
     let sent = (0..5).map(|at| {
         let (world, session) = (&world, &session);
@@ -73,7 +73,7 @@ async fn of_messages_that_come_at_once_one_finds_the_session_at_rest() {
 
 #[tokio::test]
 async fn waiting_messages_are_edited_and_removed() {
-    let world = World::new(busy_then(&["Seen."])).await;
+    let world = TestServer::new(busy_then(&["Seen."])).await;
     let session = world.session().await;
     world.say(&session, "go").await;
     let mut ids = Vec::new();
@@ -98,7 +98,7 @@ async fn waiting_messages_are_edited_and_removed() {
 
 #[tokio::test]
 async fn the_queue_is_cleared_and_bounded() {
-    let world = World::with(busy_then(&["Seen."]), |agent| agent.rules.queue_limit = 2, |_| {}).await;
+    let world = TestServer::with(busy_then(&["Seen."]), |agent| agent.rules.queue_limit = 2, |_| {}).await;
     let session = world.session().await;
     world.say(&session, "go").await;
     world.until(&session, "executing_tools").await;
@@ -118,14 +118,14 @@ async fn the_queue_is_cleared_and_bounded() {
     assert_eq!(world.said(&session).await.len(), 4, "something of the queue was taken");
 }
 
-async fn cancel(world: &World, session: &str, body: Value) -> Value {
+async fn cancel(world: &TestServer, session: &str, body: Value) -> Value {
     world.post(&format!("/api/sessions/{session}/cancel"), body).await
 }
 
 #[tokio::test]
 async fn cancelling_an_answer_keeps_what_was_seen() {
     let script = ModelScript::turns([slowly(&"one two three ".repeat(200)), ScriptedAnswer::text("Fresh.")]);
-    let world = World::new(script).await;
+    let world = TestServer::new(script).await;
     let session = world.session().await;
     assert_eq!(
         cancel(&world, &session, json!({})).await,
@@ -156,7 +156,7 @@ async fn cancelling_an_answer_keeps_what_was_seen() {
 #[tokio::test]
 async fn resuming_says_whether_there_was_anything_to_go_on_with() {
     let script = ModelScript::turns([slowly(&"one two three ".repeat(200)), slowly(&"Fresh. ".repeat(200))]);
-    let world = World::new(script).await;
+    let world = TestServer::new(script).await;
     let session = world.session().await;
     let path = format!("/api/sessions/{session}/resume");
     let resumed = async || world.post(&path, json!({})).await;
@@ -182,7 +182,7 @@ async fn resuming_says_whether_there_was_anything_to_go_on_with() {
 
 #[tokio::test]
 async fn cancelling_with_the_queue_leaves_nothing_to_do() {
-    let world = World::new(ModelScript::turns([slowly(&"word ".repeat(300))])).await;
+    let world = TestServer::new(ModelScript::turns([slowly(&"word ".repeat(300))])).await;
     let session = world.session().await;
     let mut events = world.events(&session, None).await;
     world.say(&session, "talk").await;
@@ -213,7 +213,7 @@ async fn cancelling_a_tool_leaves_no_process_and_no_open_call() {
         ScriptedAnswer::text("Running.").call("bash", call),
         ScriptedAnswer::text("Next."),
     ]);
-    let world = World::new(script).await;
+    let world = TestServer::new(script).await;
     let session = world.session().await;
     world.say(&session, "run it").await;
     let all_run = async {
@@ -238,7 +238,7 @@ async fn cancelling_a_tool_leaves_no_process_and_no_open_call() {
 
 #[tokio::test]
 async fn a_client_that_leaves_cancels_nothing() {
-    let world = World::new(ModelScript::always(slowly(&"word ".repeat(60)))).await;
+    let world = TestServer::new(ModelScript::always(slowly(&"word ".repeat(60)))).await;
     let session = world.session().await;
     let mut leaving = world.events(&session, None).await;
     // On a slow machine none of those below may come through, so one is waited for.
@@ -262,7 +262,7 @@ async fn a_client_that_leaves_cancels_nothing() {
 
 #[tokio::test]
 async fn a_message_with_a_picture_reaches_the_model_once_stored() {
-    let world = World::new(ModelScript::always("A dot.")).await;
+    let world = TestServer::new(ModelScript::always("A dot.")).await;
     let session = world.session().await;
     let pixel =
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -281,7 +281,7 @@ async fn a_message_with_a_picture_reaches_the_model_once_stored() {
 
 #[tokio::test]
 async fn content_without_a_type_is_known_by_its_bytes_and_keeps_its_name() {
-    let world = World::new(ModelScript::always("Seen.")).await;
+    let world = TestServer::new(ModelScript::always("Seen.")).await;
     let session = world.session().await;
     let pixel =
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -323,7 +323,7 @@ async fn content_without_a_type_is_known_by_its_bytes_and_keeps_its_name() {
 
 #[tokio::test]
 async fn a_first_message_that_is_refused_begins_no_session() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let hash = "0".repeat(64);
     for (part, status) in [
         (json!({ "type": "image", "data": "!!!", "mediaType": "image/png" }), StatusCode::BAD_REQUEST),
@@ -343,11 +343,11 @@ async fn a_first_message_that_is_refused_begins_no_session() {
 #[tokio::test]
 async fn a_key_is_honoured_also_after_a_restart() {
     let data = tempfile::tempdir().unwrap();
-    let keyed = |world: &World, key: &str, session: Option<&str>| {
+    let keyed = |world: &TestServer, key: &str, session: Option<&str>| {
         let body = json!({ "sessionId": session, "content": "just once" });
         world.request(Method::POST, "/api/message").header("idempotency-key", key).json(&body)
     };
-    let world = World::over(data.path(), ModelScript::always("Yes."), |_| {}).await;
+    let world = TestServer::over(data.path(), ModelScript::always("Yes."), |_| {}).await;
     let first = expect(keyed(&world, "k1", None).send().await.unwrap(), StatusCode::OK).await;
     let session = first["sessionId"].as_str().unwrap().to_owned();
     world.until(&session, "idle").await;
@@ -358,7 +358,7 @@ async fn a_key_is_honoured_also_after_a_restart() {
     world.until(&session, "idle").await;
     world.crash();
 
-    let world = World::over(data.path(), ModelScript::always("Again."), |_| {}).await;
+    let world = TestServer::over(data.path(), ModelScript::always("Again."), |_| {}).await;
     for (key, named, expected) in
         [("k1", None, &first), ("k1", Some(session.as_str()), &first), ("k2", Some(session.as_str()), &other)]
     {
@@ -368,7 +368,7 @@ async fn a_key_is_honoured_also_after_a_restart() {
     world.until(&session, "idle").await;
     assert_eq!(world.said(&session).await.len(), 4);
     assert_eq!(world.get("/api/sessions").await["sessions"].as_array().unwrap().len(), 1);
-    let created = async |world: &World| {
+    let created = async |world: &TestServer| {
         let request = world.request(Method::POST, "/api/sessions").header("idempotency-key", "s1");
         expect(request.send().await.unwrap(), StatusCode::CREATED).await["id"].clone()
     };
@@ -376,7 +376,7 @@ async fn a_key_is_honoured_also_after_a_restart() {
     world.end().await;
 }
 
-async fn send_with(world: &World, session: &str, text: &str, metadata: Value) -> Value {
+async fn send_with(world: &TestServer, session: &str, text: &str, metadata: Value) -> Value {
     world.post("/api/message", json!({ "sessionId": session, "content": text, "metadata": metadata })).await
 }
 
@@ -386,7 +386,7 @@ async fn metadata_is_kept_and_shown_with_its_message() {
     let data = tempfile::tempdir().unwrap();
     let busy = ScriptedAnswer::text("Working.").call("bash", UNTIL_GO);
     let script = ModelScript::turns([busy, ScriptedAnswer::text("Seen.")]);
-    let world = World::over(data.path(), script, |_| {}).await;
+    let world = TestServer::over(data.path(), script, |_| {}).await;
     let session = world.session().await;
     let mut events = world.events(&session, None).await;
     let first = json!({ "ticket": { "of": "a-customer" }, "at": [1, null, "\u{0}é"] });
@@ -425,12 +425,13 @@ async fn metadata_is_kept_and_shown_with_its_message() {
     assert!(
         requests.contains("edited") && !requests.contains("ticket") && !requests.contains("second-thought")
     );
-    let counted =
-        async |world: &World| world.get(&format!("/api/sessions/{session}/context")).await["total"].clone();
+    let counted = async |world: &TestServer| {
+        world.get(&format!("/api/sessions/{session}/context")).await["total"].clone()
+    };
     let total = counted(&world).await;
     world.crash();
 
-    let world = World::over(data.path(), ModelScript::always("Again."), |_| {}).await;
+    let world = TestServer::over(data.path(), ModelScript::always("Again."), |_| {}).await;
     for id in [session.as_str(), fork["id"].as_str().unwrap()] {
         let page = world.get(&format!("/api/sessions/{id}/messages")).await;
         let messages = page["messages"].as_array().unwrap();
@@ -451,7 +452,7 @@ async fn metadata_is_kept_and_shown_with_its_message() {
 
 #[tokio::test]
 async fn metadata_that_is_no_small_object_is_refused_and_begins_no_session() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let deep = (0..40).fold(json!({}), |inner, _| json!({ "a": inner }));
     let refused = [
         (json!("text"), "a JSON object, and it is a text"),
@@ -479,7 +480,7 @@ async fn metadata_that_is_no_small_object_is_refused_and_begins_no_session() {
 /// A key stands for all that was asked for.
 #[tokio::test]
 async fn a_key_that_came_with_other_metadata_is_refused() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     let keyed = async |metadata: Value, status: StatusCode| {
         let body = json!({ "sessionId": session, "content": "once", "metadata": metadata });

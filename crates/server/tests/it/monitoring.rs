@@ -6,9 +6,9 @@ use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 use longhaul_server::RateLimit;
 use reqwest::{Method, StatusCode};
 
-use crate::world::{World, expect, slowly};
+use crate::test_server::{TestServer, expect, slowly};
 
-async fn figures(world: &World) -> String {
+async fn figures(world: &TestServer) -> String {
     let answer = world.request(Method::GET, "/metrics").send().await.unwrap();
     assert_eq!(answer.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
     answer.text().await.unwrap()
@@ -26,7 +26,7 @@ async fn what_happens_is_counted() {
         ScriptedAnswer::text("Done."),
         slowly(&"slow ".repeat(500)),
     ]);
-    let world = World::new(script).await;
+    let world = TestServer::new(script).await;
     let session = world.session().await;
     world.say(&session, "look").await;
     world.until(&session, "idle").await;
@@ -61,7 +61,7 @@ async fn what_happens_is_counted() {
 
 #[tokio::test]
 async fn what_clients_make_up_is_no_label() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     // With names of clients as labels anybody could fill the memory with figures, and quotes could forge lines.
     for path in ["/no/such/x%22%7D%20999", "/api/sessions/made-up"] {
         world.request(Method::GET, path).send().await.unwrap();
@@ -81,7 +81,8 @@ async fn what_clients_make_up_is_no_label() {
 async fn a_client_that_asks_too_often_is_told_when_to_come_again() {
     let limit = RateLimit { requests: 3, per: Duration::from_secs(3_600) };
     let world =
-        World::with(ModelScript::always("Yes."), |_| {}, move |config| config.rate_limit = Some(limit)).await;
+        TestServer::with(ModelScript::always("Yes."), |_| {}, move |config| config.rate_limit = Some(limit))
+            .await;
     for _ in 0..3 {
         world.get("/api/sessions").await;
     }

@@ -7,16 +7,16 @@ use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, is_summary_reque
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::world::{World, expect, slowly};
+use crate::test_server::{TestServer, expect, slowly};
 
-async fn keyed(world: &World, path: &str, key: &str, body: Value) -> (StatusCode, Value) {
+async fn keyed(world: &TestServer, path: &str, key: &str, body: Value) -> (StatusCode, Value) {
     let request = world.request(Method::POST, path).header("idempotency-key", key).json(&body);
     let answer = request.send().await.unwrap();
     (answer.status(), answer.json().await.unwrap())
 }
 
 /// The answer, which must be a success.
-async fn done(world: &World, path: &str, key: &str, body: Value) -> Value {
+async fn done(world: &TestServer, path: &str, key: &str, body: Value) -> Value {
     let (status, answer) = keyed(world, path, key, body).await;
     assert!(status.is_success(), "{path}: {answer}");
     answer
@@ -32,21 +32,21 @@ fn talkative() -> ModelScript {
     })
 }
 
-async fn talk(world: &World, session: &str, turns: usize) {
+async fn talk(world: &TestServer, session: &str, turns: usize) {
     for turn in 0..turns {
         world.say(session, &format!("turn {turn}")).await;
         world.until(session, "idle").await;
     }
 }
 
-async fn compactions(world: &World, path: &str) -> usize {
+async fn compactions(world: &TestServer, path: &str) -> usize {
     world.get(&format!("{path}/compactions")).await["compactions"].as_array().unwrap().len()
 }
 
 #[tokio::test]
 async fn compactions_and_undos_are_done_once_also_after_a_restart() {
     let data = tempfile::tempdir().unwrap();
-    let world = World::over(data.path(), talkative(), |_| {}).await;
+    let world = TestServer::over(data.path(), talkative(), |_| {}).await;
     let session = world.session().await;
     talk(&world, &session, 6).await;
     let path = format!("/api/sessions/{session}");
@@ -69,7 +69,7 @@ async fn compactions_and_undos_are_done_once_also_after_a_restart() {
     assert_eq!(done(&world, &release, "r1", json!({})).await, released);
     world.crash();
 
-    let world = World::over(data.path(), talkative(), |_| {}).await;
+    let world = TestServer::over(data.path(), talkative(), |_| {}).await;
     assert_eq!(done(&world, &compact, "c1", mind).await, made);
     assert_eq!(done(&world, &undo, "u1", json!({})).await, undone);
     assert_eq!(done(&world, &release, "r1", json!({})).await, released);
@@ -79,7 +79,7 @@ async fn compactions_and_undos_are_done_once_also_after_a_restart() {
 
 #[tokio::test]
 async fn of_two_that_come_at_once_one_is_done_and_both_hear_of_it() {
-    let world = World::new(talkative()).await;
+    let world = TestServer::new(talkative()).await;
     let session = world.session().await;
     talk(&world, &session, 6).await;
     let path = format!("/api/sessions/{session}");
@@ -97,7 +97,7 @@ async fn what_a_crash_has_cut_off_is_done_when_it_is_asked_again() {
         let answer = ScriptedAnswer::text(prose(index));
         if is_summary_request(request) { answer.pace(Duration::from_secs(60)) } else { answer }
     });
-    let world = World::over(data.path(), never, |_| {}).await;
+    let world = TestServer::over(data.path(), never, |_| {}).await;
     let session = world.session().await;
     talk(&world, &session, 6).await;
     let path = format!("/api/sessions/{session}");
@@ -108,7 +108,7 @@ async fn what_a_crash_has_cut_off_is_done_when_it_is_asked_again() {
     }
     world.crash();
 
-    let world = World::over(data.path(), talkative(), |_| {}).await;
+    let world = TestServer::over(data.path(), talkative(), |_| {}).await;
     assert_eq!(compactions(&world, &path).await, 0);
     let made = done(&world, &compact, "c1", json!({})).await;
     assert_eq!(made["compacted"], true);
@@ -120,7 +120,8 @@ async fn what_a_crash_has_cut_off_is_done_when_it_is_asked_again() {
 #[tokio::test]
 async fn what_was_refused_may_come_again() {
     let world =
-        World::new(ModelScript::turns([slowly(&"word ".repeat(2_000)), ScriptedAnswer::text("Yes.")])).await;
+        TestServer::new(ModelScript::turns([slowly(&"word ".repeat(2_000)), ScriptedAnswer::text("Yes.")]))
+            .await;
     let session = world.session().await;
     world.say(&session, "talk").await;
     world.until(&session, "streaming").await;
@@ -135,7 +136,7 @@ async fn what_was_refused_may_come_again() {
 #[tokio::test]
 async fn a_repeated_resume_and_a_repeated_cancel_touch_no_later_run() {
     let script = ModelScript::always(slowly(&"word ".repeat(2_000)));
-    let world = World::new(script).await;
+    let world = TestServer::new(script).await;
     let session = world.session().await;
     let path = format!("/api/sessions/{session}");
     let (resume, cancel) = (format!("{path}/resume"), format!("{path}/cancel"));
@@ -169,7 +170,7 @@ async fn an_answer_to_a_question_is_given_once() {
         })
     };
     let ask = |agent: &mut longhaul::agent::Agent| agent.rules.default_approval = ToolApproval::Ask;
-    let world = World::over(data.path(), script(), ask).await;
+    let world = TestServer::over(data.path(), script(), ask).await;
     let session = world.session().await;
     world.say(&session, "write it").await;
     world.until(&session, "waiting_approval").await;
@@ -183,14 +184,14 @@ async fn an_answer_to_a_question_is_given_once() {
     let (status, _) = keyed(&world, &path, "a2", json!({ "decision": "allow" })).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
     world.crash();
-    let world = World::over(data.path(), script(), ask).await;
+    let world = TestServer::over(data.path(), script(), ask).await;
     assert_eq!(done(&world, &path, "a1", json!({ "decision": "allow" })).await, allowed);
     world.end().await;
 }
 
 #[tokio::test]
 async fn a_fork_is_made_once_whatever_becomes_of_its_origin() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     talk(&world, &session, 1).await;
     let fork = format!("/api/sessions/{session}/fork");
@@ -206,7 +207,7 @@ async fn a_fork_is_made_once_whatever_becomes_of_its_origin() {
 
 #[tokio::test]
 async fn another_message_under_the_same_key_is_refused_and_not_lost_in_silence() {
-    let world = World::new(talkative()).await;
+    let world = TestServer::new(talkative()).await;
     let session = world.session().await;
     let message = |text: &str| json!({ "sessionId": session, "content": text });
     let first = done(&world, "/api/message", "m1", message("one")).await;
@@ -221,11 +222,11 @@ async fn another_message_under_the_same_key_is_refused_and_not_lost_in_silence()
 #[tokio::test]
 async fn a_session_and_a_fork_asked_for_otherwise_under_the_same_key_are_refused() {
     let data = tempfile::tempdir().unwrap();
-    let world = World::over(data.path(), ModelScript::always("Yes."), |_| {}).await;
+    let world = TestServer::over(data.path(), ModelScript::always("Yes."), |_| {}).await;
     let one = done(&world, "/api/sessions", "k", json!({ "title": "one" })).await;
     let again = done(&world, "/api/sessions", "k", json!({ "title": "one" })).await;
     assert_eq!((&again["id"], &again["title"]), (&one["id"], &json!("one")));
-    let refused = async |world: &World, path: &str, body: Value| {
+    let refused = async |world: &TestServer, path: &str, body: Value| {
         let (status, refused) = keyed(world, path, "k", body).await;
         assert_eq!(
             (status.as_u16(), &refused["code"]),
@@ -245,7 +246,7 @@ async fn a_session_and_a_fork_asked_for_otherwise_under_the_same_key_are_refused
     let made = done(&world, &fork, "k", json!({ "atSeq": 1 })).await;
     world.crash();
 
-    let world = World::over(data.path(), ModelScript::always("Yes."), |_| {}).await;
+    let world = TestServer::over(data.path(), ModelScript::always("Yes."), |_| {}).await;
     assert_eq!(done(&world, &fork, "k", json!({ "atSeq": 1 })).await["id"], made["id"]);
     for other in [json!({}), json!({ "atSeq": 2 }), json!({ "atSeq": 1_000 })] {
         refused(&world, &fork, other).await;
@@ -257,7 +258,7 @@ async fn a_session_and_a_fork_asked_for_otherwise_under_the_same_key_are_refused
 
 #[tokio::test]
 async fn a_message_that_was_refused_may_be_put_right_under_its_key() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     let message = |content: Value| json!({ "sessionId": session, "content": content });
     let unknown = json!([{ "type": "file", "blob": "0".repeat(64), "mediaType": "text/plain" }]);

@@ -5,9 +5,9 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::described;
-use crate::world::{World, expect, slowly};
+use crate::test_server::{TestServer, expect, slowly};
 
-async fn send(world: &World, method: Method, path: &str, body: Value) -> (StatusCode, Value) {
+async fn send(world: &TestServer, method: Method, path: &str, body: Value) -> (StatusCode, Value) {
     let answer = world.request(method, path).json(&body).send().await.unwrap();
     let (status, body) = (answer.status(), answer.json().await.unwrap());
     described::answer(path, status.as_u16(), &body);
@@ -20,7 +20,7 @@ fn texts(orders: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn orders_are_pinned_listed_edited_and_removed_and_watchers_hear_of_it() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     let path = format!("/api/sessions/{session}/orders");
     assert_eq!(world.get(&path).await, json!({ "orders": [] }));
@@ -73,7 +73,7 @@ async fn orders_are_pinned_listed_edited_and_removed_and_watchers_hear_of_it() {
 
 #[tokio::test]
 async fn what_cannot_be_is_a_problem() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     let path = format!("/api/sessions/{session}/orders");
     for text in ["one", "two"] {
@@ -113,12 +113,12 @@ async fn a_pin_amid_a_run_is_done_once_for_its_key_and_outlives_a_crash() {
             slowly("Never said."),
         ])
     };
-    let world = World::over(data.path(), script(), |_| {}).await;
+    let world = TestServer::over(data.path(), script(), |_| {}).await;
     let session = world.session().await;
     let path = format!("/api/sessions/{session}/orders");
     world.say(&session, "go").await;
     world.until(&session, "executing_tools").await;
-    let pin = async |world: &World, key: &str, body: Value| {
+    let pin = async |world: &TestServer, key: &str, body: Value| {
         let request = world.request(Method::POST, &path).header("idempotency-key", key).json(&body);
         let answer = request.send().await.unwrap();
         (answer.status(), answer.json::<Value>().await.unwrap())
@@ -133,7 +133,7 @@ async fn a_pin_amid_a_run_is_done_once_for_its_key_and_outlives_a_crash() {
     assert_eq!(world.get(&format!("/api/sessions/{session}")).await["status"], "executing_tools");
     world.crash();
 
-    let world = World::over(data.path(), ModelScript::always("Yes."), |_| {}).await;
+    let world = TestServer::over(data.path(), ModelScript::always("Yes."), |_| {}).await;
     assert_eq!(texts(&world.get(&path).await), ["Be very brief."]);
     assert_eq!(pin(&world, "p2", replacing).await, second, "the same answer in another process");
     world.say(&session, "on").await;

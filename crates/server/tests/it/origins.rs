@@ -3,16 +3,20 @@
 use longhaul_providers::scripted::ModelScript;
 use reqwest::{Method, Response, StatusCode};
 
-use crate::world::{TOKEN, World};
+use crate::test_server::{TOKEN, TestServer};
 
 const PAGE: &str = "https://page.example";
 
-async fn world() -> World {
-    World::with(ModelScript::always("Yes."), |_| {}, |config| config.allowed_origins = vec![PAGE.to_owned()])
-        .await
+async fn world() -> TestServer {
+    TestServer::with(
+        ModelScript::always("Yes."),
+        |_| {},
+        |config| config.allowed_origins = vec![PAGE.to_owned()],
+    )
+    .await
 }
 
-async fn preflight(world: &World, origin: &str, host: Option<&str>) -> Response {
+async fn preflight(world: &TestServer, origin: &str, host: Option<&str>) -> Response {
     let url = format!("http://{}/api/message", world.address);
     let mut request = world.client.request(Method::OPTIONS, url).header("origin", origin);
     request = request.header("access-control-request-method", "POST");
@@ -65,7 +69,7 @@ async fn others_are_told_nothing() {
         assert!(!told.headers().contains_key("access-control-allow-origin"), "{origin}");
     }
     assert_eq!(preflight(&world, PAGE, Some("evil.example")).await.status(), StatusCode::FORBIDDEN);
-    let closed = World::new(ModelScript::always("Yes.")).await;
+    let closed = TestServer::new(ModelScript::always("Yes.")).await;
     let told = preflight(&closed, PAGE, None).await;
     assert_eq!(told.status(), StatusCode::FORBIDDEN);
     assert!(!told.headers().contains_key("vary"));

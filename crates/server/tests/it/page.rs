@@ -5,16 +5,16 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::world::{TOKEN, World, expect};
+use crate::test_server::{TOKEN, TestServer, expect};
 
 /// A browser: it follows no redirect by itself here, and brings what it is told to.
 struct Browser {
-    world: World,
+    world: TestServer,
     client: Client,
 }
 
 async fn browser() -> Browser {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let client = Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
     Browser { world, client }
 }
@@ -204,7 +204,7 @@ async fn pages_of_allowed_origins_bring_the_token_not_the_cookie() {
     let allow = |config: &mut longhaul_server::HttpServerConfig| {
         config.allowed_origins = vec!["https://page.example".to_owned()];
     };
-    let world = World::with(ModelScript::always("Yes."), |_| {}, allow).await;
+    let world = TestServer::with(ModelScript::always("Yes."), |_| {}, allow).await;
     let browser = Browser { world, client: Client::builder().no_proxy().build().unwrap() };
     let cookie = cookie(&browser.login(TOKEN, &[]).await);
     let from = [("cookie", cookie.as_str()), ("origin", "https://page.example")];

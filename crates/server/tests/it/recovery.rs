@@ -4,7 +4,7 @@ use longhaul_core::run::RunRecovery;
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedFault};
 use serde_json::json;
 
-use crate::world::{World, slowly};
+use crate::test_server::{TestServer, slowly};
 
 /// Long enough for what would begin by itself.
 const QUIET: std::time::Duration = std::time::Duration::from_millis(500);
@@ -12,13 +12,13 @@ const QUIET: std::time::Duration = std::time::Duration::from_millis(500);
 #[tokio::test]
 async fn a_session_at_rest_is_as_it_was() {
     let data = tempfile::tempdir().unwrap();
-    let world = World::over(data.path(), ModelScript::always("Yes."), |_| {}).await;
+    let world = TestServer::over(data.path(), ModelScript::always("Yes."), |_| {}).await;
     let session = world.session().await;
     world.say(&session, "hello").await;
     world.until(&session, "idle").await;
     let before = (world.said(&session).await, world.get(&format!("/api/sessions/{session}")).await);
     world.crash();
-    let world = World::over(data.path(), ModelScript::always("Yes."), |_| {}).await;
+    let world = TestServer::over(data.path(), ModelScript::always("Yes."), |_| {}).await;
     let mut after = (world.said(&session).await, world.get(&format!("/api/sessions/{session}")).await);
     // Each world has a workspace of its own, and the second one says so.
     let warning = after.1.as_object_mut().and_then(|session| session.remove("folderWarning"));
@@ -33,7 +33,8 @@ async fn a_session_at_rest_is_as_it_was() {
 #[tokio::test]
 async fn what_was_streaming_is_kept_and_watchers_go_on() {
     let data = tempfile::tempdir().unwrap();
-    let world = World::over(data.path(), ModelScript::always(slowly(&"word ".repeat(500))), |_| {}).await;
+    let world =
+        TestServer::over(data.path(), ModelScript::always(slowly(&"word ".repeat(500))), |_| {}).await;
     let session = world.session().await;
     let mut events = world.events(&session, Some(0)).await;
     world.say(&session, "talk").await;
@@ -45,7 +46,7 @@ async fn what_was_streaming_is_kept_and_watchers_go_on() {
     assert_eq!(waiting["position"], 1);
     world.crash();
 
-    let world = World::over(data.path(), ModelScript::always("Fresh."), |_| {}).await;
+    let world = TestServer::over(data.path(), ModelScript::always("Fresh."), |_| {}).await;
     let mut events = world.events(&session, Some(after)).await;
     let missed = events.until("queue:snapshot").await;
     let told: Vec<&str> = missed.iter().map(|frame| frame.name.as_str()).collect();
@@ -90,7 +91,7 @@ fn one_tool() -> ModelScript {
 }
 
 async fn crashed_in_a_tool(data: &std::path::Path) -> String {
-    let world = World::over(data, one_tool(), |_| {}).await;
+    let world = TestServer::over(data, one_tool(), |_| {}).await;
     let session = world.session().await;
     world.say(&session, "run it").await;
     while !world.folder.path().join("count.txt").exists() {
@@ -104,7 +105,7 @@ async fn crashed_in_a_tool(data: &std::path::Path) -> String {
 async fn a_tool_that_may_have_run_is_not_run_again() {
     let data = tempfile::tempdir().unwrap();
     let session = crashed_in_a_tool(data.path()).await;
-    let world = World::over(data.path(), one_tool(), |_| {}).await;
+    let world = TestServer::over(data.path(), one_tool(), |_| {}).await;
     world.until(&session, "idle").await;
     let page = world.get(&format!("/api/sessions/{session}/messages")).await;
     assert_eq!(page["messages"][1]["toolCalls"][0]["status"], "interrupted");
@@ -123,13 +124,13 @@ async fn a_run_goes_on_by_itself_if_it_was_told_to() {
     let session = crashed_in_a_tool(data.path()).await;
     let continues = |agent: &mut longhaul::agent::Agent| agent.rules.recovery = RunRecovery::Continue;
     // Nobody asks for the session: the server finds it by itself.
-    let world = World::over(data.path(), one_tool(), continues).await;
+    let world = TestServer::over(data.path(), one_tool(), continues).await;
     let seen = async {
         while world.model.log().is_empty() {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(crate::world::PATIENCE, seen).await.expect("the run does not go on");
+    tokio::time::timeout(crate::test_server::PATIENCE, seen).await.expect("the run does not go on");
     world.until(&session, "idle").await;
     let said = world.said(&session).await;
     assert_eq!(said.last().unwrap().1, "I see.");
@@ -142,7 +143,7 @@ async fn a_run_goes_on_by_itself_if_it_was_told_to() {
 async fn calls_for_what_waits(recovery: RunRecovery) -> usize {
     let data = tempfile::tempdir().unwrap();
     let slow = || ModelScript::always(slowly(&"word ".repeat(500)));
-    let world = World::over(data.path(), slow(), |_| {}).await;
+    let world = TestServer::over(data.path(), slow(), |_| {}).await;
     let session = world.session().await;
     world.say(&session, "talk").await;
     world.until(&session, "streaming").await;
@@ -150,16 +151,17 @@ async fn calls_for_what_waits(recovery: RunRecovery) -> usize {
     world.post(&format!("/api/sessions/{session}/cancel"), json!({})).await;
     world.until(&session, "idle").await;
     world.crash();
-    let world =
-        World::over(data.path(), ModelScript::always("Fresh."), move |agent| agent.rules.recovery = recovery)
-            .await;
+    let world = TestServer::over(data.path(), ModelScript::always("Fresh."), move |agent| {
+        agent.rules.recovery = recovery
+    })
+    .await;
     let seen = async {
         while world.get("/api/sessions").await["sessions"][0]["queued"] != 0 {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
         world.until(&session, "idle").await;
     };
-    let waited = if recovery == RunRecovery::Continue { crate::world::PATIENCE } else { QUIET };
+    let waited = if recovery == RunRecovery::Continue { crate::test_server::PATIENCE } else { QUIET };
     let is_taken = tokio::time::timeout(waited, seen).await.is_ok();
     assert_eq!(is_taken, recovery == RunRecovery::Continue);
     let calls = world.model.log().len();
@@ -173,9 +175,9 @@ async fn messages_that_wait_are_taken_at_the_next_start_if_it_was_told_to_go_on(
     assert_eq!(calls_for_what_waits(RunRecovery::Rest).await, 0, "they wait for a person");
 }
 
-async fn dies_in_mid_answer(data: &std::path::Path) -> World {
+async fn dies_in_mid_answer(data: &std::path::Path) -> TestServer {
     let continues = |agent: &mut longhaul::agent::Agent| agent.rules.recovery = RunRecovery::Continue;
-    World::over(data, ModelScript::always(slowly(&"word ".repeat(500))), continues).await
+    TestServer::over(data, ModelScript::always(slowly(&"word ".repeat(500))), continues).await
 }
 
 #[tokio::test]
@@ -202,7 +204,7 @@ async fn a_run_that_dies_again_and_again_is_parked_and_says_how_to_go_on() {
     world.crash();
 
     // Nobody has opened it since, and it is listed as what it is.
-    let world = World::over(data.path(), ModelScript::always("At last."), |_| {}).await;
+    let world = TestServer::over(data.path(), ModelScript::always("At last."), |_| {}).await;
     let listed = world.get("/api/sessions").await;
     assert_eq!(listed["sessions"][0]["status"], "parked");
     let resumed = world.post(&format!("/api/sessions/{session}/resume"), json!({})).await;
@@ -220,23 +222,23 @@ async fn a_run_that_waits_for_its_model_does_not_hold_up_the_end() {
     for recovery in [RunRecovery::Continue, RunRecovery::Rest] {
         let data = tempfile::tempdir().unwrap();
         let down = ModelScript::always(ScriptedAnswer::text("never").fail(ScriptedFault::status(503)));
-        let world = World::over(data.path(), down, move |agent| agent.rules.recovery = recovery).await;
+        let world = TestServer::over(data.path(), down, move |agent| agent.rules.recovery = recovery).await;
         let session = world.session().await;
         world.say(&session, "are you there?").await;
         world.until(&session, "waiting_for_server").await;
         let began = std::time::Instant::now();
-        world.app.drain(crate::world::PATIENCE).await;
-        assert!(began.elapsed() < crate::world::PATIENCE / 2, "there is nothing to wait for");
+        world.app.drain(crate::test_server::PATIENCE).await;
+        assert!(began.elapsed() < crate::test_server::PATIENCE / 2, "there is nothing to wait for");
         world.end().await;
 
         let up = ModelScript::always("I am.");
-        let world = World::over(data.path(), up, move |agent| agent.rules.recovery = recovery).await;
+        let world = TestServer::over(data.path(), up, move |agent| agent.rules.recovery = recovery).await;
         let answered = async {
             while !world.said(&session).await.iter().any(|(_, text)| text == "I am.") {
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             }
         };
-        let waited = if recovery == RunRecovery::Continue { crate::world::PATIENCE } else { QUIET };
+        let waited = if recovery == RunRecovery::Continue { crate::test_server::PATIENCE } else { QUIET };
         let is_answered = tokio::time::timeout(waited, answered).await.is_ok();
         assert_eq!(is_answered, recovery == RunRecovery::Continue);
         world.end().await;

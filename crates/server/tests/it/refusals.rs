@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::world::{PATIENCE, TOKEN, World};
+use crate::test_server::{PATIENCE, TOKEN, TestServer};
 
 /// Every route that needs the token, with `SESSION` where the id of one goes.
 const ROUTES: [(&str, &str); 44] = [
@@ -74,7 +74,7 @@ const HASH: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f
 
 /// One request by hand: what the wire carries is what is written here.
 pub(crate) async fn raw(
-    world: &World,
+    world: &TestServer,
     head: &str,
     headers: &[(&str, &str)],
     body: &[u8],
@@ -113,14 +113,14 @@ pub(crate) fn check(what: &str, expected: u16, (status, head, body): &(u16, Stri
 }
 
 struct Site {
-    world: World,
+    world: TestServer,
     session: String,
     bearer: String,
 }
 
 async fn site() -> Site {
     let config = |config: &mut longhaul_server::HttpServerConfig| config.max_body_bytes = 1 << 20;
-    let world = World::with(ModelScript::always("Yes."), |_| {}, config).await;
+    let world = TestServer::with(ModelScript::always("Yes."), |_| {}, config).await;
     let session = world.session().await;
     world.say(&session, "hello").await;
     world.until(&session, "idle").await;

@@ -4,11 +4,11 @@ use longhaul_providers::scripted::ModelScript;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
-use crate::world::{World, expect};
+use crate::test_server::{TestServer, expect};
 
 #[tokio::test]
 async fn texts_are_rendered_in_their_order() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let texts = json!({ "texts": ["*a*", "<script>alert(1)</script>", ""] });
     let answer = world.post("/api/render", texts).await;
     let expected = ["<p><em>a</em></p>\n", "<p>&lt;script&gt;alert(1)&lt;/script&gt;</p>\n", ""];
@@ -22,7 +22,7 @@ async fn texts_are_rendered_in_their_order() {
 
 #[tokio::test]
 async fn messages_of_the_model_come_rendered_when_asked() {
-    let world = World::new(ModelScript::always("**Yes** ![x](https://a.example/x.png)")).await;
+    let world = TestServer::new(ModelScript::always("**Yes** ![x](https://a.example/x.png)")).await;
     let session = world.session().await;
     world.say(&session, "*hello*").await;
     world.until(&session, "idle").await;

@@ -7,9 +7,9 @@ use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::test_server::TestServer;
 
-async fn told(world: &World, title: &str, text: &str) -> String {
+async fn told(world: &TestServer, title: &str, text: &str) -> String {
     let made = world.post("/api/sessions", json!({ "title": title })).await;
     let session = made["id"].as_str().unwrap().to_owned();
     world.say(&session, text).await;
@@ -25,7 +25,7 @@ fn brief(found: &Value) -> Vec<(String, bool, String)> {
 
 #[tokio::test]
 async fn titles_and_messages_are_found_the_newest_session_first() {
-    let world = World::new(ModelScript::always("An answer about Marmalade.")).await;
+    let world = TestServer::new(ModelScript::always("An answer about Marmalade.")).await;
     let old = told(&world, "Breakfast", "What of toast?").await;
     let new = told(&world, "marmalade again", "And butter, with JAM?").await;
     let found = world.get("/api/search?q=MARMALADE").await;
@@ -43,7 +43,7 @@ async fn titles_and_messages_are_found_the_newest_session_first() {
 
 #[tokio::test]
 async fn a_session_gives_its_newest_messages() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     for at in 0..5 {
         world.say(&session, &format!("needle {at}")).await;
@@ -66,7 +66,7 @@ async fn a_session_gives_its_newest_messages() {
 /// the rest was not.
 #[tokio::test]
 async fn a_long_log_is_searched_from_its_end_and_not_called_complete() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let started =
         EventBody::SessionStarted { title: None, forked_from: None, imported_from: None, folder: None };
     let said = |text: String| {
@@ -92,7 +92,7 @@ async fn outputs_of_tools_are_found_and_hits_can_be_recalled() {
             Role::Tool => ScriptedAnswer::text("Done."),
             _ => ScriptedAnswer::text("I look.").call("bash", r#"{"command":"echo a quokka | tr a-z A-Z"}"#),
         });
-    let world = World::new(script).await;
+    let world = TestServer::new(script).await;
     let session = told(&world, "Animals", "Which one?").await;
     let found = world.get("/api/search?q=quokka").await;
     let expected = ["tool", "assistant"].map(|role| (session.clone(), false, role.to_owned()));
@@ -117,7 +117,7 @@ async fn truncated_output_is_searched_as_a_whole() {
             Role::Tool => ScriptedAnswer::text("Done."),
             _ => ScriptedAnswer::text("I look.").call("bash", &command),
         });
-    let world = World::new(script).await;
+    let world = TestServer::new(script).await;
     let session = told(&world, "Animals", "Which one?").await;
     let page = world.get(&format!("/api/sessions/{session}/messages")).await;
     assert_eq!(page["messages"][2]["truncated"], true);
@@ -130,7 +130,7 @@ async fn truncated_output_is_searched_as_a_whole() {
 /// Attached text is read too, the first 8 MiB of each file.
 #[tokio::test]
 async fn what_is_not_read_of_a_file_is_said() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let blobs = world.app.runtime().blobs();
     let mut long = "x ".repeat(5 << 20);
     long.insert_str(0, "the beginning ");

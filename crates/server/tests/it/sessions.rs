@@ -5,19 +5,19 @@ use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::world::{World, expect};
+use crate::test_server::{TestServer, expect};
 
 fn prose(seed: u64) -> String {
     (0..300).map(|at| format!("w{} ", (seed * 7_919 + at * 104_729) % 99_991)).collect()
 }
 
 /// A session that has had several long turns.
-async fn long_session() -> (World, String) {
+async fn long_session() -> (TestServer, String) {
     let script = ModelScript::closure(|request: &longhaul_providers::ModelRequest, index| {
         let is_summary = longhaul_providers::scripted::is_summary_request(request);
         (!is_summary).then(|| ScriptedAnswer::text(format!("In src/part{index}.rs: {}", prose(index))))
     });
-    let world = World::new(script).await;
+    let world = TestServer::new(script).await;
     let session = world.session().await;
     for turn in 0..6 {
         world.say(&session, &format!("turn {turn}, the marker is m-{turn}-x")).await;
@@ -28,7 +28,7 @@ async fn long_session() -> (World, String) {
 
 #[tokio::test]
 async fn sessions_are_made_listed_renamed_and_deleted() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let made = world
         .request(Method::POST, "/api/sessions")
         .json(&json!({ "title": " First " }))
@@ -220,7 +220,7 @@ async fn a_fork_recall_and_export_have_the_whole_past() {
 
 #[tokio::test]
 async fn content_is_read_by_the_session_that_sent_it_and_by_no_other() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let (one, two) = (world.session().await, world.session().await);
     let upload = world.request(Method::POST, &format!("/api/sessions/{one}/blobs?name=notes.txt"));
     let upload =

@@ -4,16 +4,16 @@ use longhaul_providers::scripted::ModelScript;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::world::{World, expect};
+use crate::test_server::{TestServer, expect};
 
-async fn put(world: &World, change: Value, status: StatusCode) -> Value {
+async fn put(world: &TestServer, change: Value, status: StatusCode) -> Value {
     let request = world.request(Method::PUT, "/api/settings").json(&change);
     expect(request.send().await.unwrap(), status).await
 }
 
 #[tokio::test]
 async fn settings_are_changed_and_given_back() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let before = world.get("/api/settings").await;
     assert_eq!((&before["sources"]["strategy"], &before["autoRecall"]), (&json!("default"), &json!(false)));
     let session = world.session().await;
@@ -52,7 +52,7 @@ async fn settings_are_changed_and_given_back() {
 
 #[tokio::test]
 async fn every_trigger_that_may_be_chosen_is_taken_and_no_other_is() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     put(&world, json!({ "strategy": "adaptive" }), StatusCode::OK).await;
     let allowed = world.get("/api/settings").await["allowed"]["trigger"].clone();
     let choices = [
@@ -77,7 +77,7 @@ async fn every_trigger_that_may_be_chosen_is_taken_and_no_other_is() {
 
 #[tokio::test]
 async fn nothing_else_can_be_set() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     let before = world.get("/api/settings").await;
     // Hooks run commands, a base URL receives conversations and keys, and rules allow tools: these are the agent
     // file's alone.

@@ -7,17 +7,17 @@ use longhaul_providers::scripted::ModelScript;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::world::{PATIENCE, TOKEN, World};
+use crate::test_server::{PATIENCE, TOKEN, TestServer};
 
 /// Long enough for who sends in time, on a machine with much to do; much shorter than it is by default.
 const PATIENT: Duration = Duration::from_secs(5);
 
-async fn world() -> World {
-    World::with(ModelScript::always("Yes."), |_| {}, |config| config.body_patience = PATIENT).await
+async fn world() -> TestServer {
+    TestServer::with(ModelScript::always("Yes."), |_| {}, |config| config.body_patience = PATIENT).await
 }
 
 /// A request whose head announces `length` bytes, and the first of them.
-async fn begin(world: &World, path: &str, length: usize, first: &str) -> TcpStream {
+async fn begin(world: &TestServer, path: &str, length: usize, first: &str) -> TcpStream {
     let mut socket = TcpStream::connect(world.address).await.unwrap();
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\

@@ -6,9 +6,9 @@ use longhaul_providers::scripted::ModelScript;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::world::{PATIENCE, TOKEN, World};
+use crate::test_server::{PATIENCE, TOKEN, TestServer};
 
-async fn connect(world: &World, request: &str) -> TcpStream {
+async fn connect(world: &TestServer, request: &str) -> TcpStream {
     let mut socket = TcpStream::connect(world.address).await.unwrap();
     socket.write_all(request.as_bytes()).await.unwrap();
     socket
@@ -42,7 +42,8 @@ async fn who_brings_no_token_in_time_is_put_out_and_who_did_stays() {
     // Long enough for the one who is known to be known in time, on a machine with much to do.
     let brief = Duration::from_secs(5);
     let world =
-        World::with(ModelScript::always("Yes."), |_| {}, move |config| config.first_request = brief).await;
+        TestServer::with(ModelScript::always("Yes."), |_| {}, move |config| config.first_request = brief)
+            .await;
     let mut known = connect(&world, &with_token("/api/sessions")).await;
     read_until(&mut known, "sessions").await;
     // Nothing, half a head, and a head without its end: each takes a descriptor without being a request.
@@ -56,7 +57,7 @@ async fn who_brings_no_token_in_time_is_put_out_and_who_did_stays() {
 
 #[tokio::test]
 async fn a_stranger_is_answered_once() {
-    let world = World::new(ModelScript::always("Yes.")).await;
+    let world = TestServer::new(ModelScript::always("Yes.")).await;
     for (path, status) in [("/healthz", "200"), ("/readyz", "200"), ("/api/sessions", "401")] {
         let answer =
             to_end(connect(&world, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await).await;
@@ -71,7 +72,7 @@ async fn strangers_are_few_and_take_no_place_from_those_who_are_in() {
         config.max_strangers = 2;
         config.first_request = PATIENCE * 10;
     };
-    let world = World::with(ModelScript::always("Yes."), |_| {}, few).await;
+    let world = TestServer::with(ModelScript::always("Yes."), |_| {}, few).await;
     let mut inside = Vec::new();
     for _ in 0..5 {
         let mut socket = connect(&world, &with_token("/api/sessions")).await;

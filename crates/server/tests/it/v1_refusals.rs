@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::world::{PATIENCE, TOKEN, World};
+use crate::test_server::{PATIENCE, TOKEN, TestServer};
 
 /// A request with the token, or with further headers alone; its status and body.
 async fn asked(
-    world: &World,
+    world: &TestServer,
     head: &str,
     headers: &[(&str, &str)],
     body: &'static [u8],
@@ -30,7 +30,7 @@ type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], u16, &'a str, &'a str);
 
 #[tokio::test]
 async fn every_dialect_is_told_in_its_words_what_is_wrong() {
-    let world = World::new(ModelScript::always("never")).await;
+    let world = TestServer::new(ModelScript::always("never")).await;
     let bearer = format!("Bearer {TOKEN}");
     let token = ("authorization", bearer.as_str());
     let coded = ("content-encoding", "gzip");
@@ -76,7 +76,7 @@ async fn every_dialect_is_told_in_its_words_what_is_wrong() {
 
 #[tokio::test]
 async fn a_base_url_without_v1_or_with_two_is_told_so() {
-    let world = World::new(ModelScript::always("never")).await;
+    let world = TestServer::new(ModelScript::always("never")).await;
     let bearer = format!("Bearer {TOKEN}");
     let token = ("authorization", bearer.as_str());
     let lacks = "The base URL lacks /v1: the path here is /v1/";
@@ -125,7 +125,7 @@ async fn a_body_that_says_it_is_too_large_is_refused_before_it_comes_and_the_con
     let set = move |config: &mut longhaul_server::HttpServerConfig| {
         (config.max_body_bytes, config.body_patience) = (1_000, PATIENCE * 2);
     };
-    let world = World::with(ModelScript::always("never"), |_| {}, set).await;
+    let world = TestServer::with(ModelScript::always("never"), |_| {}, set).await;
     let head = |path: &str, rest: &str| {
         format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n{rest}\r\n")
     };
@@ -152,7 +152,7 @@ async fn a_body_that_says_it_is_too_large_is_refused_before_it_comes_and_the_con
 /// Base URLs with a slash at their end make two of one.
 #[tokio::test]
 async fn slashes_too_many_are_no_other_path() {
-    let world = World::new(ModelScript::always("never")).await;
+    let world = TestServer::new(ModelScript::always("never")).await;
     let bearer = format!("Bearer {TOKEN}");
     let token = ("authorization", bearer.as_str());
     for (path, same) in [

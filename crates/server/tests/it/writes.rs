@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 
-use crate::world::World;
+use crate::test_server::TestServer;
 
 const STREAMS: usize = 50;
 const WORDS: usize = 500;
@@ -37,7 +37,7 @@ fn written_bytes() -> u64 {
     io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap().parse().unwrap()
 }
 
-async fn event_bytes(world: &World, session: &str) -> usize {
+async fn event_bytes(world: &TestServer, session: &str) -> usize {
     let log = world.app.runtime().log(&session.into()).await.unwrap();
     log.iter().map(|event| longhaul_core::event::Event::encode_body(&event.body).unwrap().len()).sum()
 }
@@ -51,7 +51,7 @@ fn log_of(folder: &Path) -> Vec<u8> {
 async fn a_short_message_and_many_streams() {
     let folder = tempfile::tempdir().unwrap();
     let script = ModelScript::always("Hello there.");
-    let world = World::over(folder.path(), script, |_| {}).await;
+    let world = TestServer::over(folder.path(), script, |_| {}).await;
     let session = world.session().await;
     for _ in 0..3 {
         let (events, from, before) =
@@ -70,7 +70,7 @@ async fn a_short_message_and_many_streams() {
 
     let folder = tempfile::tempdir().unwrap();
     let answer = ScriptedAnswer::text("word ".repeat(WORDS)).pace(Duration::from_millis(20));
-    let world = World::over(folder.path(), ModelScript::always(answer), |_| {}).await;
+    let world = TestServer::over(folder.path(), ModelScript::always(answer), |_| {}).await;
     let mut sessions = Vec::new();
     for _ in 0..STREAMS {
         sessions.push(world.session().await);

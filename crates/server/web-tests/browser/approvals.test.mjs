@@ -51,6 +51,8 @@ test('a tool may be allowed for the session while the tab is open, and asks agai
   const call = (command) => ({ calls: [{ name: 'bash', args: { command } }] });
   model.answers.push(call('echo 1 >> made.txt'), call('echo 2 >> made.txt'), { text: 'Twice.' });
   await say(page, 'Twice');
+  // The limited permission stands before the wide one.
+  await page.getByRole('button', { name: 'Always allow exactly this command' }).waitFor();
   const always = page.getByRole('button', { name: 'Always allow bash' });
   const scope = page.locator(`#${await always.getAttribute('aria-describedby')}`);
   assert.equal(await scope.isVisible(), true);

@@ -79,3 +79,19 @@ test('what waits after a stop says so, here and in the list, and goes by its but
   }
   assert.deepEqual(page.failures, []);
 });
+
+test('a standing order is pinned, listed and removed by commands', async (t) => {
+  const { page, model } = await world(t);
+  model.answers.push({ text: 'Hello.' });
+  await say(page, 'Hi');
+  await page.locator('.prose', { hasText: 'Hello.' }).waitFor();
+  await say(page, '/pin Never push to main.');
+  await page.locator('#toast', { hasText: 'Pinned as o1' }).waitFor();
+  await say(page, '/orders');
+  await page.locator('#toast', { hasText: 'o1: Never push to main.' }).waitFor();
+  await say(page, '/unpin o1');
+  await page.locator('#toast', { hasText: 'o1 is no standing order any more' }).waitFor();
+  await say(page, '/orders');
+  await page.locator('#toast', { hasText: 'None yet.' }).waitFor();
+  assert.deepEqual(page.failures, []);
+});

@@ -154,7 +154,7 @@ test('a failed call is retried in sight, and what fails for good says why', asyn
   await page.getByText('You said: Hello').first().waitFor();
   model.answers.push({ status: 503, error: 'The model is loading.' }, { text: 'Now it works.' });
   await say(page, 'Try');
-  await page.locator('#status', { hasText: /The model server does not answer · (next try in \d s|trying again)/ }).waitFor();
+  await page.locator('#status', { hasText: /The model server (does not answer|reports an error) · (next try in \d s|trying again)/ }).waitFor();
   await until('the answer', async () => (await conversation(page)).at(-1)?.[1] === 'Now it works.');
   model.answers.push({ status: 401, error: 'bad key' });
   await say(page, 'Again');

@@ -7,7 +7,7 @@ const description = JSON.parse(readFileSync(new URL('../../../../docs/approval-s
 
 test('a call suggests the permission of the description', () => {
   for (const { tool, args, scope, label } of description.scopes) {
-    const suggested = limitedScope({ name: tool, args: JSON.stringify(args) });
+    const suggested = limitedScope({ name: tool, argsText: JSON.stringify(args) });
     assert.deepEqual(suggested, scope && { tool, ...scope }, JSON.stringify(args));
     assert.equal(suggested && scopeWords(suggested), label);
   }
@@ -15,10 +15,10 @@ test('a call suggests the permission of the description', () => {
 
 test('a permission covers what the description says', () => {
   for (const { scope, scopeTool, tool, args, allowed } of description.allows) {
-    assert.equal(covers({ tool: scopeTool, ...scope }, { name: tool, args: JSON.stringify(args) }), allowed, JSON.stringify([scope, args]));
+    assert.equal(covers({ tool: scopeTool, ...scope }, { name: tool, argsText: JSON.stringify(args) }), allowed, JSON.stringify([scope, args]));
   }
-  assert.equal(covers({ tool: 'edit' }, { name: 'edit', args: 'no JSON' }), true);
-  assert.equal(covers({ tool: 'bash', words: ['ls'] }, { name: 'bash', args: 'no JSON' }), false);
+  assert.equal(covers({ tool: 'edit' }, { name: 'edit', argsText: 'no JSON' }), true);
+  assert.equal(covers({ tool: 'bash', words: ['ls'] }, { name: 'bash', argsText: 'no JSON' }), false);
 });
 
 test('the lists are those of the description', () => {

@@ -59,7 +59,7 @@ test('commands are known, and nothing else is one', () => {
   assert.equal(parseCommand('/frobnicate').unknown, true);
   for (const text of ['hello /undo', '/etc/passwd is there', '/ undo', '']) assert.equal(parseCommand(text), null, text);
   assert.deepEqual(completions('/co').map((each) => each.name), ['compact']);
-  assert.equal(completions('/').length, 10);
+  assert.equal(completions('/').length, 13);
   for (const name of ['retry', 'resume']) assert.deepEqual(parseCommand(`/${name}`), { name, rest: '' });
   assert.equal(completions('/compact x').length, 0);
 });
@@ -78,6 +78,8 @@ test('a compaction says why and what survives', () => {
 test('a retry counts down', () => {
   assert.equal(retryLine({ reason: 'rate-limit', error: 'busy', attempt: 1, until: 5_000 }, 2_100), 'The model server asks to wait · next try in 3 s · try 2 · busy');
   assert.equal(retryLine({ reason: 'outage', error: 'gone', attempt: 2, until: 5_000 }, 6_000), 'The model server does not answer · trying again · try 3 · gone');
+  const failed = retryLine({ reason: 'outage', error: 'CUDA out of memory (HTTP 500)', attempt: 1, until: 5_000 }, 6_000);
+  assert.equal(failed, 'The model server reports an error · trying again · try 2 · CUDA out of memory (HTTP 500)');
 });
 
 test('a wait that ends far ahead has its moment, and on another day its date', () => {

@@ -1,6 +1,7 @@
 // What the commands do.
 import { api } from './net/api.js';
 import { sizes, whyNot } from './text/edits.js';
+import { exact } from './text/exact.js';
 
 /** Does a command; what it refuses is thrown. */
 export async function sendCommand({ name, rest }, page) {
@@ -42,6 +43,24 @@ const COMMANDS = {
     link.download = `${page.title().replace(/[^\p{L}\p{N} _.-]+/gu, '').trim().slice(0, 60) || 'session'}.${format === 'jsonl' ? 'jsonl' : 'md'}`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  },
+
+  async pin(id, text, page) {
+    if (!text) throw new Error('Say what the model shall always see: /pin <text>');
+    const { order } = await api.pin(id, text);
+    page.toast({ title: `Pinned as ${order.id}`, lines: [exact(order.text), `Every view shows it whole from the next step on. /unpin ${order.id} removes it.`] });
+  },
+
+  async unpin(id, order, page) {
+    if (!order) throw new Error('Say which standing order: /unpin <name>, for example /unpin o1. /orders lists them.');
+    await api.unpin(id, order);
+    page.toast({ title: `${order} is no standing order any more`, lines: ['The log keeps it.'] });
+  },
+
+  async orders(id, _, page) {
+    const { orders } = await api.orders(id);
+    const lines = orders.map((order) => `${order.id}: ${exact(order.text)}`);
+    page.toast({ title: 'Standing orders', lines: lines.length ? lines : ['None yet. /pin <text> adds one.'] });
   },
 
   retry: (id, _, page) => page.goOn(),

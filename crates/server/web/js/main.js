@@ -16,7 +16,7 @@ import { Sessions, titleOf } from './controls/sessions.js';
 import { openSettings } from './controls/settings.js';
 import { Status } from './controls/status.js';
 import { currentTheme, otherTheme, setTheme } from './controls/theme.js';
-import { closeToast, toast, toastHasFocus } from './controls/toast.js';
+import { closeToast, closeToastAbout, toast, toastHasFocus } from './controls/toast.js';
 import { sendCommand } from './commands.js';
 import { whoChanged } from './controls/empty.js';
 import { byId } from './dom.js';
@@ -157,7 +157,7 @@ const newsActions = {
     return edit ? undoOf(edit, state().edits) : null;
   },
   reveal: (id) => transcript.revealEdit(id),
-  toast, announce,
+  toast, closeToastAbout, announce,
 };
 
 /** What is refused is said in words that say what to do. */

@@ -48,10 +48,13 @@ const NEWS = {
       lines: [`The model's server refuses it: ${said}`, 'The conversation goes on without it.'],
       actions: [{ label: 'Undo', symbol: 'undo', run: () => page.undo(compactionId) }],
       tone: 'failure',
+      subject: compactionId,
     });
   },
 
   'context:restored'(event, state, page) {
+    // An omission that did not help is taken back, and the toast about it would be wrong.
+    page.closeToastAbout(event.compactionId);
     page.announce(`Undone. The window holds ${tokens(event.tokens)} tokens.`);
   },
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use longhaul_store::memo::conformance::{edit, key};
+use longhaul_store::prefix_cache::conformance::{edit, key};
 use longhaul_store::{MemoryPrefixCache, PrefixCache, PrefixCacheLimits, Store, StoreError};
-use longhaul_store_postgres::PostgresMemo;
+use longhaul_store_postgres::PostgresPrefixCache;
 
 use crate::place::Place;
 
@@ -17,8 +17,8 @@ async fn memo(limits: PrefixCacheLimits) -> (Arc<dyn PrefixCache>, Option<Place>
 
 longhaul_store::memo_conformance!(memo);
 
-async fn in_place(place: &Place, limits: PrefixCacheLimits) -> PostgresMemo {
-    PostgresMemo::new(Arc::new(place.open().await), limits)
+async fn in_place(place: &Place, limits: PrefixCacheLimits) -> PostgresPrefixCache {
+    PostgresPrefixCache::new(Arc::new(place.open().await), limits)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,7 +42,7 @@ async fn nodes_share_what_is_remembered_and_its_limits() {
 async fn a_closed_store_remembers_nothing_more() {
     let Some(place) = Place::new().await else { return };
     let store = Arc::new(place.open().await);
-    let memo = PostgresMemo::new(Arc::clone(&store), PrefixCacheLimits::default());
+    let memo = PostgresPrefixCache::new(Arc::clone(&store), PrefixCacheLimits::default());
     store.close().await;
     assert_eq!(memo.put(key(1), &[]).await, Err(StoreError::Closed));
     assert_eq!(memo.find(&[key(1)]).await, Err(StoreError::Closed));

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use longhaul_core::event::EventBody;
 use longhaul_core::message::{BlobRef, MediaPart, Message, Part};
 use longhaul_core::metadata::MessageMetadata;
-use longhaul_store::memo::conformance::{edit, key};
+use longhaul_store::prefix_cache::conformance::{edit, key};
 use longhaul_store::transfer::{SessionCopy, SessionTransfer, transfer_session};
 use longhaul_store::{
     AnswerChunk, Lease, LogAppend, NewIdempotentRequest, NewQueuedMessage, NewSession, PrefixCache,
     PrefixCacheLimits, Store, StoreError,
 };
-use longhaul_store_postgres::PostgresMemo;
-use longhaul_store_sqlite::{SqliteMemo, SqliteStore};
+use longhaul_store_postgres::PostgresPrefixCache;
+use longhaul_store_sqlite::{SqlitePrefixCache, SqliteStore};
 use serde_json::json;
 
 use crate::place::Place;
@@ -160,7 +160,7 @@ async fn sessions_and_memos_keep_their_order() {
     }
     assert_eq!(postgres.sessions(9).await, sqlite.sessions(9).await);
     assert_eq!(postgres.created().await.unwrap(), ["c".into(), "a".into(), "b".into()]);
-    let remembered = SqliteMemo::new(Arc::clone(&sqlite), PrefixCacheLimits::default());
+    let remembered = SqlitePrefixCache::new(Arc::clone(&sqlite), PrefixCacheLimits::default());
     for number in [2, 1, 3] {
         remembered.put(key(number), &[edit("x")]).await.unwrap();
     }
@@ -170,7 +170,7 @@ async fn sessions_and_memos_keep_their_order() {
     sqlite.import_memo(&entries).await.unwrap();
     assert_eq!(sqlite.export_memo().await.unwrap(), entries);
     let limits = PrefixCacheLimits { entries: 2, ..PrefixCacheLimits::default() };
-    let memo = PostgresMemo::new(Arc::clone(&postgres), limits);
+    let memo = PostgresPrefixCache::new(Arc::clone(&postgres), limits);
     memo.put(key(9), &[]).await.unwrap();
     assert!(memo.find(&[key(3)]).await.unwrap().is_some());
     assert!(memo.find(&[key(1), key(2)]).await.unwrap().is_none());

@@ -234,6 +234,7 @@ impl SqliteReader {
 fn split_fields(event: &[u8]) -> Option<SqliteEventRow<'_>> {
     let mut fields = event.splitn(5, |byte| *byte == b' ');
     let mut text = || fields.next().and_then(|field| std::str::from_utf8(field).ok());
+    // Fields that cannot be read are damage, which the caller reports with the position.
     let (id, format, at_ms) = (text()?.parse().ok()?, text()?.parse().ok()?, text()?.parse().ok()?);
     let checksum = match text()? {
         NO_CHECKSUM => None,

@@ -140,11 +140,13 @@ pub(super) async fn drop_step(
 /// Deletes the rows of all settled steps.
 async fn sweep(batch: &mut SqliteWriteBatch<'_>) -> Result<(), sqlx::Error> {
     batch.flush().await?;
-    sqlx::query!(
+    let swept = sqlx::query!(
         "DELETE FROM chunk WHERE (session_no, step) IN (SELECT session_no, step FROM chunk WHERE idx = -1)"
     )
     .execute(batch.db().await?)
     .await?;
+    tracing::debug!(rows = swept.rows_affected(), "the chunks of settled steps were deleted");
+    // If the transaction fails later, `undo` forgets the counts, and the next use reads them again.
     batch.leases.steps.settled_rows = 0;
     Ok(())
 }

@@ -99,6 +99,7 @@ impl SqliteWriteOperation for SqliteEnqueue {
         if let Some(first) = self.known(batch.db().await?, no).await? {
             return Ok(first);
         }
+        // Counted inside the transaction: of two senders at the limit, only the first finds room.
         let waiting = count_waiting(batch.db().await?, no).await?;
         if waiting >= self.queue_limit {
             return Err(StoreError::QueueFull(waiting).into());

@@ -22,6 +22,7 @@ impl SqliteWriteOperation for SqliteRequestBegin {
     async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<IdempotentRequest, SqliteWriteError> {
         let no = batch.session_no(&self.id).await?;
         let NewIdempotentRequest { key, what, at } = &self.request;
+        // The search comes before the insert, in one transaction: of two equal requests the second finds the first.
         let known = sqlx::query!(
             "SELECT what, since_seq, answer FROM request WHERE session_no = ? AND key = ?",
             no,

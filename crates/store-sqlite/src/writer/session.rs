@@ -72,6 +72,8 @@ impl SqliteWriteOperation for SqliteSessionCreation {
         )
         .fetch_optional(batch.db().await?)
         .await?
+        // A conflict gives no row and no error. An error of the database would undo the other requests of the
+        // transaction too.
         .ok_or_else(|| StoreError::Conflict(format!("session {id} exists")))?;
         self.events.name_blobs(batch, no, 1).await?;
         // The first events are written without a lease, so their epoch is 0.
@@ -106,6 +108,7 @@ impl SqliteWriteOperation for SqliteSessionDeletion {
 
 async fn remove(batch: &mut SqliteWriteBatch<'_>, id: &SessionId, no: i64) -> Result<(), SqliteWriteError> {
     let (first, last) = (event_id(no, 0), last_event_id(no));
+    // Events and messages have packed keys, which no foreign key can follow. So they are deleted here.
     sqlx::query!("DELETE FROM event WHERE id BETWEEN ? AND ?", first, last)
         .execute(batch.db().await?)
         .await?;

@@ -24,6 +24,8 @@ impl SqliteWriteOperation for SqliteSessionImport {
         let (id, created, updated) = (copy.id.as_str(), to_db(copy.created_at), to_db(copy.updated_at));
         let last_seq = to_db(advance(0, copy.events.len())?);
         let (running, parked, epoch) = (i64::from(copy.running), i64::from(copy.parked), to_db(copy.epoch));
+        // The session gets a number of this database. The number is part of every key, so the keys of the other store
+        // have no meaning here.
         let no = sqlx::query_scalar!(
             r#"INSERT INTO session (id, title, created_ms, updated_ms, changed_hour, last_seq, running, parked, epoch)
                VALUES (?1, ?2, ?3, ?4, ?4 / 3600000, ?5, ?6, ?7, ?8) ON CONFLICT (id) DO NOTHING RETURNING no AS "no!""#,
@@ -157,7 +159,7 @@ impl SqliteWriteOperation for SqlitePrefixCacheImport {
     async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
         for PrefixCacheEntryCopy { key, body } in &self.entries {
             let (key, bytes) = (key.as_bytes().as_slice(), limit_to_db(body.len()));
-            super::memo::insert(batch.db().await?, key, bytes, body).await?;
+            super::prefix_cache::insert(batch.db().await?, key, bytes, body).await?;
         }
         Ok(())
     }

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use longhaul_store::memo::conformance::{edit, key};
+use longhaul_store::prefix_cache::conformance::{edit, key};
 use longhaul_store::{PrefixCache, PrefixCacheLimits, Store, StoreError};
-use longhaul_store_sqlite::{SqliteMemo, SqliteStore};
+use longhaul_store_sqlite::{SqlitePrefixCache, SqliteStore};
 use tempfile::TempDir;
 
 use super::{database, open};
@@ -18,12 +18,12 @@ async fn memo(limits: PrefixCacheLimits) -> (Arc<dyn PrefixCache>, TempDir) {
 
 longhaul_store::memo_conformance!(memo);
 
-async fn in_folder(folder: &Path, limits: PrefixCacheLimits) -> (Arc<SqliteStore>, SqliteMemo) {
+async fn in_folder(folder: &Path, limits: PrefixCacheLimits) -> (Arc<SqliteStore>, SqlitePrefixCache) {
     let store = Arc::new(open(folder).await);
-    (Arc::clone(&store), SqliteMemo::new(store, limits))
+    (Arc::clone(&store), SqlitePrefixCache::new(store, limits))
 }
 
-async fn knows(memo: &SqliteMemo, number: u32) -> bool {
+async fn knows(memo: &SqlitePrefixCache, number: u32) -> bool {
     memo.find(&[key(number)]).await.unwrap().is_some()
 }
 
@@ -60,7 +60,7 @@ async fn who_only_reads_finds_and_does_not_put() {
     let (store, memo) = in_folder(folder.path(), PrefixCacheLimits::default()).await;
     memo.put(key(1), &[edit("x")]).await.unwrap();
     let reading = Arc::new(SqliteStore::open_to_read(folder.path()).await.unwrap());
-    let beside = SqliteMemo::new(Arc::clone(&reading), PrefixCacheLimits::default());
+    let beside = SqlitePrefixCache::new(Arc::clone(&reading), PrefixCacheLimits::default());
     for _ in 0..1_200 {
         assert!(knows(&beside, 1).await);
     }

@@ -22,7 +22,7 @@ pub fn blob_refs(event: &EventBody) -> Vec<&BlobRef> {
 }
 
 fn collect<'e>(event: &'e EventBody, named: &mut Vec<&'e BlobRef>) {
-    // Every kind is listed, so that a new kind does not compile until somebody has looked for its blobs.
+    // Every kind is listed, so that a new kind does not compile until its author has looked for its blobs.
     match event {
         EventBody::MessagesTaken { message, .. }
         | EventBody::NoteAdded { message, .. }

@@ -2,7 +2,7 @@
 //! aside can still be read, and returns to the old place if an event names the blob.
 //!
 //! One step is not enough if several processes share the blobs. A process may store existing content, and names
-//! the content only a moment later. An object store cannot delete "unless somebody has touched the object since".
+//! the content only a moment later. An object store cannot delete "unless the object was touched since".
 //! A sweep in one step looks first and deletes afterwards, and would so leave a name without content. A blob set
 //! aside does no harm: readers find the blob there, and the next sweep sees the name and brings the blob back.
 
@@ -84,6 +84,7 @@ impl BlobStore {
         named: &ReferencedBlobs,
         now: SystemTime,
     ) -> Result<BlobSweepReport, BlobError> {
+        // With a clock near 1970, nothing counts as old, and nothing is removed.
         let oldest = seconds(now.checked_sub(UNTOUCHED).unwrap_or(SystemTime::UNIX_EPOCH));
         let mut swept = BlobSweepReport::default();
         // This loop comes first: a blob that the loop below sets aside must stay for a day.
@@ -124,6 +125,7 @@ impl BlobStore {
     pub async fn keep_only(&self, named: &ReferencedBlobs, age: Duration) -> Result<(u64, u64), BlobError> {
         let oldest = seconds(SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH));
         let (mut count, mut bytes) = (0, 0);
+        // One step is enough: the caller is alone with the blobs, so no name can be on its way.
         for object in self.all(ASIDE).await?.into_iter().chain(self.all(TOP).await?) {
             let Some(hash) = object.location.filename() else { continue };
             if named.has(hash) {
@@ -136,6 +138,7 @@ impl BlobStore {
                 bytes += object.size;
             }
         }
+        tracing::info!(removed = count, bytes, "blobs that nothing names were removed");
         Ok((count, bytes))
     }
 
@@ -145,6 +148,11 @@ impl BlobStore {
     /// [`BlobError::NotFound`]; [`BlobError::Storage`].
     pub(super) async fn found_aside(&self, hash: &str) -> Result<Bytes, BlobError> {
         let content = self.content(&aside(hash)).await.map_err(|error| storage(hash, &error))?;
+        tracing::info!(
+            hash,
+            bytes = content.len(),
+            "a blob that was set aside is read: it returns to its place"
+        );
         // The content is at hand whatever happens here. After a failure the next sweep brings the blob back. The
         // copy stays aside until a sweep removes it, so that a reader that comes in between finds one of the two.
         if let Err(error) = self.create(hash, content.clone()).await {
@@ -218,9 +226,11 @@ impl BlobStore {
 }
 
 fn aside(hash: &str) -> Key {
+    // Names in a shared folder may be anything. A short one must not panic here, and no hash begins with `xx`.
     Key::from(format!("{ASIDE}/{}/{hash}", hash.get(..2).unwrap_or("xx")))
 }
 
 pub(super) fn seconds(time: SystemTime) -> i64 {
+    // Object stores report the time of an object in whole seconds, so ages are compared in seconds everywhere.
     time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs().cast_signed()
 }

@@ -15,6 +15,7 @@ async fn put(setup: &ConformanceSetup, lease: &Lease, step: &str, index: u64) ->
 pub async fn chunks_are_kept_in_order(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
+    // Two answers stream at the same time. Beyond ten, a text order would put 10 before 2.
     for index in 0..12 {
         put(&setup, &lease, "z-first", index).await.unwrap();
         put(&setup, &lease, "a-second", index).await.unwrap();
@@ -31,6 +32,7 @@ pub async fn settled_chunks_are_dropped(store: SharedStore) {
     for step in ["a", "b", "c"] {
         put(&setup, &lease, step, 0).await.unwrap();
     }
+    // A step without chunks is settled too: its answer may have come in one piece.
     let settles = vec!["a".to_owned(), "c".to_owned(), "unknown".to_owned()];
     setup.store.append(&lease, LogAppend { settles, ..append(vec![note("done")]) }).await.unwrap();
     assert_eq!(setup.store.chunks(&setup.id).await.unwrap(), [chunk("b", 0)]);
@@ -56,6 +58,7 @@ pub async fn chunks_are_fenced(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let old = setup.claim().await;
     put(&setup, &old, "a", 0).await.unwrap();
+    // The second claim stands for another process that has taken the session over.
     let new = setup.claim().await;
     assert!(fenced(&put(&setup, &old, "a", 1).await, &setup.id));
     put(&setup, &new, "a", 1).await.unwrap();

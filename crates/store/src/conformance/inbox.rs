@@ -27,6 +27,7 @@ pub async fn queued_messages_have_positions(store: SharedStore) {
     let expected =
         ["c", "a", "b"].map(|id| QueuedMessage::new(id, NOW, vec![Part::text(format!("text of {id}"))]));
     assert_eq!(queue, expected);
+    // The oldest message leaves, so the position of the next one counts those that still wait.
     let lease = setup.claim().await;
     setup.store.append(&lease, taking(&["c"])).await.unwrap();
     assert_eq!(setup.enqueue("d", None).await, accepted("d", 3, false));
@@ -39,6 +40,7 @@ pub async fn a_repeated_key_adds_nothing(store: SharedStore) {
         setup.enqueue(id, Some(key)).await.unwrap();
     }
     assert_eq!(setup.enqueue("x", Some("kb")).await, accepted("b", 2, true));
+    // The sender repeats a message whose answer was lost. It must hear of the first one, although the queue is full.
     let full = setup.store.enqueue(&setup.id, message("x", Some("kb"), 1)).await;
     assert_eq!(full, accepted("b", 2, true), "a full queue refuses only what is new");
     let lease = setup.claim().await;
@@ -64,6 +66,7 @@ pub async fn the_queue_has_a_limit(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let comers = (0..20).map(|n| {
         let (store, id) = (Arc::clone(&setup.store), setup.id.clone());
+        // Counting and adding are two steps. Done apart, several senders at once would pass the limit.
         tokio::spawn(async move { store.enqueue(&id, message(&format!("q{n}"), None, 5)).await })
     });
     let mut positions = Vec::new();
@@ -85,6 +88,7 @@ pub async fn the_queue_has_a_limit(store: SharedStore) {
 pub async fn a_taken_queue_id_is_a_conflict(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     setup.enqueue("a", Some("k")).await.unwrap();
+    // A message without the first one's key is another message, which would be taken in its place.
     assert!(conflict(&setup.enqueue("a", None).await));
     assert!(conflict(&setup.enqueue("a", Some("other")).await));
     assert_eq!(setup.waiting().await, ["a".into()]);
@@ -117,6 +121,7 @@ pub async fn metadata_waits_with_its_message(store: SharedStore) {
     }
     let [of_a, of_c] = ["a", "c"].map(|id| metadata_text(Some(&metadata(id))));
     assert_eq!(waiting_metadata(&setup).await, [&of_a, "null", &of_c]);
+    // The repetition brings metadata where the first message had none.
     let again = NewQueuedMessage { metadata: Some(metadata("other")), ..message("x", Some("b"), 100) };
     assert_eq!(setup.store.enqueue(&setup.id, again).await, accepted("b", 2, true));
     assert_eq!(waiting_metadata(&setup).await, [&of_a, "null", &of_c], "a repeated key changes nothing");
@@ -155,6 +160,7 @@ pub async fn waiting_messages_can_be_removed(store: SharedStore) {
 /// Clearing removes every waiting message and returns the ids, oldest first.
 pub async fn the_queue_can_be_cleared(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
+    // Neither in the order of the ids: the answer must be in the order of arrival.
     for id in ["b", "a", "c"] {
         setup.enqueue(id, None).await.unwrap();
     }
@@ -171,6 +177,7 @@ pub async fn a_message_is_taken_once(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     setup.enqueue("a", None).await.unwrap();
     let lease = setup.claim().await;
+    // The message waits, but only one of the two takes can have it.
     assert!(conflict(&setup.store.append(&lease, taking(&["a", "a"])).await));
     setup.store.append(&lease, taking(&["a"])).await.unwrap();
     assert!(conflict(&setup.store.append(&lease, taking(&["a"])).await));
@@ -198,6 +205,7 @@ pub async fn all_messages_are_taken_or_none(store: SharedStore) {
     setup.store.remove_queued(&setup.id, &"b".into()).await.unwrap();
     assert!(conflict(&setup.store.append(&lease, taking(&["a", "b", "c"])).await));
     assert_eq!(setup.waiting().await, ["a".into(), "c".into()]);
+    // The refused append has left no trace: both messages can be taken, in any order.
     setup.store.append(&lease, taking(&["c", "a"])).await.unwrap();
     assert_eq!(setup.waiting().await, []);
 }
@@ -206,6 +214,7 @@ pub async fn all_messages_are_taken_or_none(store: SharedStore) {
 pub async fn taking_and_removing_race_to_one_end(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
+    // One round may always have the same winner. Twenty show both.
     for round in 0..20 {
         let name = format!("q{round}");
         setup.enqueue(&name, None).await.unwrap();
@@ -223,6 +232,7 @@ pub async fn taking_and_removing_race_to_one_end(store: SharedStore) {
 pub async fn enqueueing_needs_no_lease(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     assert_eq!(setup.enqueue("a", None).await, accepted("a", 1, false));
+    // Held by the owner, to whom other processes leave their messages.
     let _lease = setup.claim().await;
     assert_eq!(setup.enqueue("b", None).await, accepted("b", 2, false));
 }

@@ -27,6 +27,7 @@ pub async fn seq_counts_without_gaps(store: SharedStore) {
         let events = (0..count).map(|index| note(&format!("{count}/{index}"))).collect();
         let answer = setup.store.append(&lease, append(events)).await.unwrap();
         assert_eq!(seqs(&answer), (next..next + count).collect::<Vec<_>>());
+        // The answer of an append is made without a read. The stored events must be the same.
         assert_eq!(setup.store.read(&setup.id, next - 1, usize::MAX).await.unwrap(), answer);
         next += count;
     }
@@ -110,6 +111,7 @@ pub async fn a_refused_append_leaves_nothing(store: SharedStore) {
         settles: vec!["step".into()],
     };
     let before = setup.store.session(&setup.id).await.unwrap();
+    // The second name is not in the queue. By then a careless store has taken the first one.
     assert!(conflict(&setup.store.append(&lease, refused).await));
     assert_eq!(setup.store.session(&setup.id).await.unwrap(), before);
     assert_eq!(setup.log().await, [started()]);
@@ -128,6 +130,7 @@ pub async fn an_append_without_events_takes_and_settles(store: SharedStore) {
     let takes = LogAppend { at: NOW + 9, takes: vec!["q".into()], ..LogAppend::default() };
     assert_eq!(setup.store.append(&lease, takes).await.unwrap(), []);
     let after = setup.store.session(&setup.id).await.unwrap();
+    // The time of the last change is that of the log, so that lists of sessions do not move.
     assert_eq!((after.last_seq, after.updated_at, after.queued), (1, before.updated_at, 0));
 }
 
@@ -140,6 +143,7 @@ pub async fn the_log_is_read_in_pages(store: SharedStore) {
         (7, 100, vec![8, 9, 10]),
         (9, usize::MAX, vec![10]),
         (10, 5, vec![]),
+        // A position beyond every log must not wrap around to its beginning.
         (u64::MAX, 5, vec![]),
         (0, 0, vec![]),
     ] {
@@ -154,11 +158,13 @@ pub async fn changes_of_the_view_are_found(store: SharedStore) {
     let setup = filled(store, 2).await;
     let lease = setup.claim().await;
     let restored = ["a", "c"].map(|id| EventBody::ViewRestored { edit_id: id.into() });
+    // A restore is of another kind than an edit, and is found by an index of its own.
     let [restored_a, restored_c] = restored;
     // Back-ends find the kind by the first bytes of a body, and a text may mention any kind.
     let mentioned = note(r#"{"kind":"view-edited"}"#);
     let events = vec![edited("a"), mentioned, restored_a, edited("b"), note("n"), edited("c"), restored_c];
     setup.store.append(&lease, append(events)).await.unwrap();
+    // The session behind has the next keys. A range without an upper end would read into it.
     let behind = setup.store.claim(&"behind".into(), "owner").await.unwrap();
     setup.store.append(&behind, append(vec![edited("d")])).await.unwrap();
     for (kind, after, limit, expected) in [
@@ -236,6 +242,7 @@ pub async fn the_tail_is_the_newest(store: SharedStore) {
 
 /// Makes a session between two others, with a log of `count` events behind the first.
 async fn filled(store: SharedStore, count: usize) -> ConformanceSetup {
+    // A neighbour on either side shows reads that go past the ends of a log.
     store.create(new_session("before", NOW)).await.unwrap();
     let setup = ConformanceSetup::new(store).await;
     setup.store.create(new_session("behind", NOW)).await.unwrap();
@@ -255,6 +262,7 @@ pub async fn writers_of_different_sessions_do_not_mix(store: SharedStore) {
     for writer in writers {
         writer.await.unwrap();
     }
+    // One writer serves all sessions and gathers their appends in one transaction.
     for id in &ids {
         let log = store.read(id, 0, usize::MAX).await.unwrap();
         let bodies: Vec<EventBody> = log[1..].iter().map(|event| event.body.clone()).collect();
@@ -289,6 +297,7 @@ pub async fn readers_never_see_a_gap(store: SharedStore) {
     while seen.len() < 301 {
         let after = seen.last().copied().unwrap_or(0);
         seen.extend(seqs(&setup.store.read(&setup.id, after, 50).await.unwrap()));
+        // Without this the loop could keep the only thread, and the writer would never go on.
         tokio::task::yield_now().await;
     }
     writer.await.unwrap();
@@ -301,6 +310,7 @@ pub async fn blobs_named_by_the_log_are_listed(store: SharedStore) {
     let other = new_session("other", NOW);
     let events = vec![(NOW, started()), (NOW, picture("a")), (NOW, picture("z"))];
     setup.store.create(crate::NewSession { events, ..other }).await.unwrap();
+    // Both sessions name the blob "a" below. Rights to read it belong to the session, not to the blob.
     assert_eq!(setup.store.blobs(&setup.id).await.unwrap(), []);
     let lease = setup.claim().await;
     setup.store.append(&lease, append(vec![picture("a"), picture("b")])).await.unwrap();
@@ -312,6 +322,7 @@ pub async fn blobs_named_by_the_log_are_listed(store: SharedStore) {
 async fn listed(setup: &ConformanceSetup, id: &str) -> HashSet<BlobRef> {
     let blobs = setup.store.blobs(&id.into()).await.unwrap();
     let set: HashSet<BlobRef> = blobs.iter().cloned().collect();
+    // A set alone would hide a blob that is listed for each event that names it.
     assert_eq!(set.len(), blobs.len(), "each once");
     set
 }

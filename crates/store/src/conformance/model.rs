@@ -57,7 +57,7 @@ fn event(kind: u8) -> EventBody {
 pub struct StoreUnderTest<'s> {
     store: &'s dyn Store,
     leases: Vec<Lease>,
-    /// How often each queue entry of a session was accepted and settled. Queue ids are never reused.
+    /// The numbers of times that each queue entry of a session was accepted and settled. Queue ids are never reused.
     generations: HashMap<(SessionId, u8), (u32, bool)>,
 }
 

@@ -30,6 +30,7 @@ pub async fn created_sessions_are_found(store: SharedStore) {
     assert_eq!(record, expected);
     assert_eq!(store.session(&id).await.unwrap(), expected);
     let events = store.read(&id, 0, 10).await.unwrap();
+    // An import keeps the times of its events. Only the record has the time of the creation.
     assert_eq!(events.iter().map(|event| event.at).collect::<Vec<_>>(), [NOW - 5, NOW - 4]);
 }
 
@@ -52,6 +53,7 @@ pub async fn a_log_is_never_empty(store: SharedStore) {
 /// Every call about an unknown session fails with "not found".
 pub async fn unknown_sessions_are_not_found(store: SharedStore) {
     let id = SessionId::from("nobody");
+    // An empty answer would look like a session without messages.
     assert!(not_found(&store.session(&id).await));
     assert!(not_found(&store.delete(&id).await));
     assert!(not_found(&store.claim(&id, "owner").await));
@@ -69,6 +71,7 @@ pub async fn unknown_sessions_are_not_found(store: SharedStore) {
 
 /// Sessions are listed by their last change, newest first; among equals the newer session is first.
 pub async fn the_last_changed_session_comes_first(store: SharedStore) {
+    // Two sessions share a time, as sessions do that one import makes.
     for (id, at) in [("a", NOW), ("b", NOW + 2), ("c", NOW + 1), ("d", NOW + 1)] {
         store.create(new_session(id, at)).await.unwrap();
     }
@@ -78,6 +81,7 @@ pub async fn the_last_changed_session_comes_first(store: SharedStore) {
     let later = LogAppend { at: NOW + 3, events: vec![note("x")], ..LogAppend::default() };
     store.append(&lease, later).await.unwrap();
     assert_eq!(listed(&store, 2).await, ["a", "b"]);
+    // Some databases read a limit of 0 as no limit.
     assert_eq!(listed(&store, 0).await, [""; 0]);
 }
 
@@ -109,6 +113,7 @@ pub async fn the_record_follows_the_log(store: SharedStore) {
         assert_eq!((record.last_seq, record.updated_at), (seq, at));
         assert_eq!((record.title.as_deref(), record.running), (title, running));
     }
+    // Of several changes in one append the last one holds.
     setup.store.append(&lease, append(vec![run_finished(), begun])).await.unwrap();
     setup.enqueue("q", None).await.unwrap();
     let record = setup.store.session(&setup.id).await.unwrap();
@@ -134,6 +139,7 @@ pub async fn the_record_says_what_is_parked(store: SharedStore) {
         assert_eq!(setup.store.session(&setup.id).await.unwrap().parked, is_parked);
     }
     assert!(setup.store.sessions(1).await.unwrap()[0].parked);
+    // A fork is created with all its events at once, and its record follows from them.
     let events = vec![(NOW, started()), (NOW, parked)];
     let copied = NewSession { id: "copy".into(), title: None, at: NOW, events };
     assert!(setup.store.create(copied).await.unwrap().parked);
@@ -150,10 +156,12 @@ pub async fn a_deleted_session_is_gone(store: SharedStore) {
     let chunk = crate::AnswerChunk { step: "step".into(), index: 0, body: "x".into() };
     store.put_chunk(&lease, chunk).await.unwrap();
     setup.enqueue("q", Some("key")).await.unwrap();
+    // A leased session is not deleted.
     store.release(&lease).await.unwrap();
     store.delete(&setup.id).await.unwrap();
     assert!(not_found(&store.session(&setup.id).await));
     assert!(not_found(&store.read(&setup.id, 0, 1).await));
+    // The new session has the old name. Rows that the deletion left behind would show up in it.
     store.create(new_session("s", NOW)).await.unwrap();
     assert_eq!(setup.log().await, [started()]);
     assert_eq!(store.queue(&setup.id).await.unwrap(), []);
@@ -167,6 +175,7 @@ pub async fn a_leased_session_is_not_deleted(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     assert_eq!(setup.store.delete(&setup.id).await, Err(StoreError::Busy(setup.id.clone())));
+    // The refused deletion has not ended the lease either.
     setup.store.append(&lease, append(vec![note("still here")])).await.unwrap();
     setup.store.release(&lease).await.unwrap();
     setup.store.delete(&setup.id).await.unwrap();
@@ -177,6 +186,7 @@ pub async fn a_closed_store_refuses(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     let store = &setup.store;
+    // A signal handler and the normal end may both close the store.
     store.close().await;
     store.close().await;
     assert_eq!(store.create(new_session("t", NOW)).await, Err(StoreError::Closed));

@@ -1,4 +1,4 @@
-//! Counting speed in `o200k_base` beside other implementations, each in a process of its own. `just peers` runs it.
+//! A benchmark of token counters in `o200k_base`, each in a process of its own. `just peers` runs the benchmark.
 
 #[path = "../../tests/it/documents.rs"]
 #[expect(dead_code, reason = "what only the tests need")]
@@ -17,7 +17,7 @@ const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../shared/
 
 const INSTALLED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/tokenizers");
 
-/// The last two are ours in other vocabularies.
+/// The counters. The last two are our own in other vocabularies.
 const NAMES: [&str; 11] = [
     "longhaul",
     "tiktoken",
@@ -75,7 +75,7 @@ fn random(state: &mut u64, below: usize) -> usize {
     (*state >> 33) as usize % below
 }
 
-/// Words of three languages in no order: pieces differ, so that no cache of pieces helps more than in real text.
+/// Returns words of three languages in random order, so that a cache of pieces helps no more than in real text.
 fn cjk(bytes: usize, seed: u64) -> String {
     const WORDS: &str = "我们 上下文 窗口 工具 输出 会话 压缩 消息 的 了 在 是 不 和 需要 因为 如果 可以 时候 文件 系统 用户 \
         模型 结果 错误 运行 测试 完成 开始 这个 那个 问题 数据 网络 今天 天气 世界 学习 中国 北京 现在 没有 什么 \
@@ -115,13 +115,13 @@ fn worst() -> [(&'static str, String); 6] {
     ]
 }
 
-/// Seconds of this thread on a processor so far: other work on the machine does not count.
+/// Returns the processor time of this thread in seconds, without the other work of the machine.
 fn busy() -> f64 {
     let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9
 }
 
-/// Seconds for all of `texts`, in a fresh thread, so that caches of a thread are cold.
+/// Returns the seconds for counting all texts, in a new thread with cold caches.
 fn cold(count: &Count, texts: &Arc<Vec<String>>) -> f64 {
     let (count, texts) = (Arc::clone(count), Arc::clone(texts));
     let run = move || {
@@ -138,7 +138,7 @@ fn resident_mb() -> f64 {
     line.trim().trim_end_matches(" kB").parse::<f64>().unwrap_or(0.0) / 1e3
 }
 
-/// One row: load, memory, MB/s by kind, seconds per worst case. Everything is counted once: caches are cold.
+/// Prints one row: load time, memory, MB/s by kind, seconds per worst case. Each text is counted once, with cold caches.
 fn measure(name: &str) {
     let (before, start) = (resident_mb(), busy());
     let count = load(name);
@@ -160,7 +160,7 @@ fn measure(name: &str) {
     println!("{}", cells.iter().map(f64::to_string).collect::<Vec<_>>().join("\t"));
 }
 
-/// The best of three processes, cell by cell.
+/// Returns the best of three processes, cell by cell.
 fn row(name: &str) -> String {
     let run = || -> Vec<f64> {
         let output = Command::new(std::env::current_exe().unwrap()).arg(name).output().unwrap();
@@ -181,7 +181,7 @@ fn row(name: &str) -> String {
     (0..runs[0].len()).map(cell).collect::<Vec<_>>().join(" | ")
 }
 
-/// A conversation of a million tokens in blocks of 4 KiB, with one new block.
+/// Measures a conversation of a million tokens in blocks of 4 KiB, with one new block.
 fn recount() {
     let counter = Cached::new(OpenAi::named("o200k_base").unwrap());
     let text = texts().remove("tool output").unwrap().concat();

@@ -177,7 +177,7 @@ fn what_is_no_file_is_not_opened() {
     assert!(made.success());
     for path in [&pipe, folder.path(), Path::new("/dev/zero")] {
         let error = TokenizerJsonCounter::from_path(path).unwrap_err().to_string();
-        assert!(error.contains("it is no regular file"), "{error}");
+        assert!(error.contains("it is not a regular file"), "{error}");
     }
     let large = folder.path().join("large.json");
     std::fs::File::create(&large).unwrap().set_len(1 << 40).unwrap();

@@ -71,7 +71,7 @@ impl Rng {
 }
 
 /// A server: its vocabulary, the marks around each message, and the prompt that it puts before all of them, in tokens.
-struct Server {
+struct CountingServer {
     name: &'static str,
     count: Box<dyn Fn(&str) -> u64>,
     framing: u64,
@@ -79,7 +79,7 @@ struct Server {
     counted: BTreeMap<String, u64>,
 }
 
-impl Server {
+impl CountingServer {
     fn new(name: &'static str, framing: u64, hidden: u64, count: impl Fn(&str) -> u64 + 'static) -> Self {
         Self { name, count: Box::new(count), framing, hidden, counted: BTreeMap::new() }
     }
@@ -107,7 +107,7 @@ impl Server {
     }
 }
 
-fn servers(test: &str) -> Vec<Server> {
+fn servers(test: &str) -> Vec<CountingServer> {
     let published = [
         ("gpt4o", 3, 0),
         ("gpt35turbo", 4, 2_000),
@@ -117,14 +117,14 @@ fn servers(test: &str) -> Vec<Server> {
     ];
     let published = published.into_iter().filter_map(|(name, framing, hidden)| {
         let vocabulary = family(name, test)?;
-        Some(Server::new(name, framing, hidden, |text| vocabulary.tokens(text)))
+        Some(CountingServer::new(name, framing, hidden, |text| vocabulary.tokens(text)))
     });
     let trigrams = |text: &str| text.chars().count().div_ceil(3) as u64;
     let bytes = |text: &str| text.len() as u64;
-    let mut servers: Vec<Server> = published.collect();
-    servers.push(Server::new("trigrams", 11, 0, trigrams));
-    servers.push(Server::new("bytes", 3, 0, bytes));
-    servers.push(Server::new("subwords", 6, 1_000, subwords));
+    let mut servers: Vec<CountingServer> = published.collect();
+    servers.push(CountingServer::new("trigrams", 11, 0, trigrams));
+    servers.push(CountingServer::new("bytes", 3, 0, bytes));
+    servers.push(CountingServer::new("subwords", 6, 1_000, subwords));
     servers
 }
 
@@ -217,7 +217,7 @@ fn percentile(errors: &[f64], percent: usize) -> f64 {
 
 /// A session with a server.
 struct Session<'a> {
-    server: &'a mut Server,
+    server: &'a mut CountingServer,
     history: History,
     /// System prompt and tools: by our estimate, and by the server's count.
     fixed: [u64; 2],
@@ -345,7 +345,7 @@ impl Session<'_> {
 }
 
 /// System prompt and tools of an agent: by the estimate, and by the server's count.
-fn fixed_part(server: &mut Server, texts: &Texts, rng: &mut Rng) -> [u64; 2] {
+fn fixed_part(server: &mut CountingServer, texts: &Texts, rng: &mut Rng) -> [u64; 2] {
     let wanted = *rng.of(&[800, 2_000, 3_000, 6_000]);
     let mut fixed = [0, 0];
     while fixed[0] < wanted {
@@ -359,7 +359,7 @@ fn fixed_part(server: &mut Server, texts: &Texts, rng: &mut Rng) -> [u64; 2] {
 
 /// Sessions of one agent with a model, each beginning with what the one before has shown. Errors before the model counts as known
 /// are not kept.
-fn talk(server: &mut Server, texts: &Texts, seed: u64, errors: &mut Errors) {
+fn talk(server: &mut CountingServer, texts: &Texts, seed: u64, errors: &mut Errors) {
     let mut rng = Rng(seed);
     let fixed = fixed_part(server, texts, &mut rng);
     let mut profile: Option<TokenizerProfile> = None;
@@ -453,7 +453,7 @@ fn next_input_with_an_unknown_tokenizer() {
 
 /// A session in English with a server of trigrams, whose reports are what `report` makes of them by the call's number.
 fn reported(calls: usize, report: impl Fn(usize, u64) -> u64) -> (History, Vec<f64>) {
-    let mut server = Server::new("trigrams", 5, 0, |text| text.chars().count().div_ceil(3) as u64);
+    let mut server = CountingServer::new("trigrams", 5, 0, |text| text.chars().count().div_ceil(3) as u64);
     let mut session =
         Session { server: &mut server, history: History::default(), fixed: [500, 900], is_edited: false };
     session.add(EventBody::SessionStarted {

@@ -124,7 +124,7 @@ fn is_the_same(rest: &[&str], open: bool) -> bool {
             // Bedrock: `claude-sonnet-4-5-20250929-v1:0`. A number behind letters is a word of its own.
             ["v", major, minor, ..] if is_small(major) && is_small(minor) => 3,
             ["v", major, ..] if is_small(major) => 2,
-            // Nobody outside its maker packs closed weights, so there these words belong to another model's name.
+            // Only the maker packs closed weights, so there these words belong to another model's name.
             [word, ..] if open && PACKED.contains(word) => 1,
             [word, bits, ..] if open && QUANTISED.contains(word) && is_small(bits) => {
                 2 + rest[2..].iter().take_while(|word| QUANTA.contains(word)).count()

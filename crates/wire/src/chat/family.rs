@@ -45,6 +45,12 @@ pub struct ServerFamily {
     pub pages: &'static [DiscoveryEndpoint],
     /// The endpoint for counting tokens.
     pub counter: Option<TokenCountEndpoint>,
+    /// `true` if the system prompt stands at the beginning of the first user message.
+    pub system_in_user: bool,
+    /// `true` if content beside calls must be a text. Otherwise it is null where a message has none.
+    pub content_is_text: bool,
+    /// `true` if answers may be streamed.
+    pub streams: bool,
 }
 
 /// The name of the output limit in the request.

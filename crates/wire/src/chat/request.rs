@@ -43,8 +43,10 @@ pub fn encode(
     if !request.tools.is_empty() {
         body.put_unless(declared, "tools", &tools(request, family)?)?;
     }
-    body.put("stream", &true)?;
-    if family.asks_for_usage {
+    // A person may ask for whole answers, for a server that cannot stream.
+    let streams = family.streams && declared.get("stream") != Some(&Value::Bool(false));
+    body.put("stream", &streams)?;
+    if streams && family.asks_for_usage {
         body.put_unless(declared, "stream_options", &json!({"include_usage": true}))?;
     }
     body.put("messages", &messages::encode(request, settings, family)?)?;
@@ -77,7 +79,7 @@ fn put_fields(
     // A declared field of the same name wins over the family's.
     fields.iter().try_for_each(|(name, json)| match serde_json::from_str::<&RawValue>(json) {
         Ok(value) => body.put_unless(declared, name, value),
-        Err(error) => Err(invalid(format!("field `{name}` is no JSON: {error}"))),
+        Err(error) => Err(invalid(format!("field `{name}` is not JSON: {error}"))),
     })
 }
 
@@ -125,7 +127,7 @@ fn tools<'a>(
 /// `invalid-request` if the schema is no JSON.
 pub(crate) fn schema(spec: &ToolSpec) -> Result<&RawValue, ProviderError> {
     serde_json::from_str(spec.parameters.as_str())
-        .map_err(|_| invalid(format!("the schema of tool `{}` is no JSON", spec.name)))
+        .map_err(|_| invalid(format!("the schema of tool `{}` is not JSON", spec.name)))
 }
 
 fn choice(request: &ModelRequest, family: &ServerFamily) -> Option<Value> {

@@ -197,6 +197,7 @@ fn spoken_pieces(raw: &RawValue, pieces: &mut Vec<ChatResponsePart>) -> Result<(
 
 fn block_piece(raw: &RawValue) -> Result<Option<ChatResponsePart>, ProviderError> {
     let block: Value =
+        // Content is a text in OpenAI's form, and a list of blocks on some servers, so each block is read by itself.
         serde_json::from_str(raw.get()).map_err(|_| raw_json::garbled("content", raw.get()))?;
     if let Value::String(text) = block {
         return Ok(Some(ChatResponsePart::Text(text)));

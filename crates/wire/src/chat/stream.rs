@@ -159,6 +159,11 @@ impl ChatStreamDecoder {
         }
         let choices: Vec<&RawValue> =
             response::content("choices", chunk.choices).map_err(|error| self.with_usage(error))?;
+        if choices.is_empty()
+            && let Some(error) = server_error::error_in_place_of_answer(payload)
+        {
+            return Err(self.with_usage(error));
+        }
         self.envelope.add(payload, &choices);
         for raw in choices {
             self.choice(raw, events).map_err(|error| self.with_usage(error))?;
@@ -181,13 +186,14 @@ impl ChatStreamDecoder {
         }
         let quote: String = payload.chars().take(MAX_QUOTE_CHARS).collect();
         let mut error =
-            self.error(ErrorCode::ThirdParty, &format!("the stream holds what is no JSON: {quote}"));
+            self.error(ErrorCode::ThirdParty, &format!("the stream has something that is not JSON: {quote}"));
         error.body = Some(quote);
         error
     }
 
     fn choice(&mut self, raw: &RawValue, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         let choice: ChatResponseChoice<'_> =
+            // The parser's error names a position in one piece of a stream. A quote of the piece says more.
             serde_json::from_str(raw.get()).map_err(|_| raw_json::garbled("choices", raw.get()))?;
         if !choice.is_first() {
             return Ok(());

@@ -25,7 +25,7 @@ pub(crate) enum JsonNode<'a> {
 }
 
 impl<'a> JsonNode<'a> {
-    /// Parses a text. `None` if it is no JSON.
+    /// Parses a text. `None` if it is not JSON.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }

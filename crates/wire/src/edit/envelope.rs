@@ -195,6 +195,7 @@ fn half(bytes: &[u8], at: usize) -> Option<SurrogateHalf> {
         b'c'..=b'f' | b'C'..=b'F' => SurrogateHalf::Second,
         _ => return None,
     };
+    // An even number of backslashes before the escape are escaped themselves, and do not belong to it.
     let backslashes = bytes[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
     (digits.iter().all(u8::is_ascii_hexdigit) && backslashes % 2 == 0).then_some(half)
 }

@@ -38,7 +38,7 @@ fn neutral(part: &Part, own: bool) -> Result<Option<RawJson>, ProviderError> {
 fn function_call(call: &ToolCall, own: bool) -> Result<RawJson, ProviderError> {
     let args = given_arguments(&call.arguments);
     if RawObject::parse(args).is_none() {
-        let message = format!("the arguments of call `{}` are no JSON object", call.call_id);
+        let message = format!("the arguments of call `{}` are not a JSON object", call.call_id);
         return Err(ProviderError::new(ErrorCode::InvalidRequest, message));
     }
     let id = call.provider_id.as_deref().filter(|_| own);

@@ -1,15 +1,12 @@
-//! Google's quota details beside the message of an error: the wait, and whether waiting helps.
-
-use std::time::Duration;
+//! Google's quota details beside the message of an error: whether waiting helps.
 
 use longhaul_core::error::ErrorCode;
 use serde_json::Value;
 
 use crate::ProviderError;
 
-/// Adds `google.rpc.RetryInfo` and `google.rpc.QuotaFailure` of an error's body to the error; Google sends no
-/// `Retry-After`. A quota that is used up for the day is not asked for again
-/// (<https://ai.google.dev/gemini-api/docs/rate-limits>).
+/// Adds `google.rpc.QuotaFailure` of an error's body to the error. A quota that is used up for the day is not asked for
+/// again (<https://ai.google.dev/gemini-api/docs/rate-limits>).
 pub fn explain(mut error: ProviderError) -> ProviderError {
     if error.code != ErrorCode::RateLimitExceeded {
         return error;
@@ -20,17 +17,9 @@ pub fn explain(mut error: ProviderError) -> ProviderError {
     let object = body.get(0).unwrap_or(&body);
     let details = object.pointer("/error/details").and_then(Value::as_array);
     for detail in details.into_iter().flatten() {
-        error.retry_after = error.retry_after.or_else(|| delay(detail));
         error.retryable &= !is_daily(detail);
     }
     error
-}
-
-/// Parses a duration in the form of protocol buffers: `34.07s`.
-fn delay(detail: &Value) -> Option<Duration> {
-    let seconds = detail.get("retryDelay")?.as_str()?.strip_suffix('s')?.parse().ok()?;
-    // A negative or endless number is no duration, and the checked form does not panic.
-    Duration::try_from_secs_f64(seconds).ok()
 }
 
 fn is_daily(detail: &Value) -> bool {
@@ -41,6 +30,8 @@ fn is_daily(detail: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::server_error;
 

@@ -93,7 +93,7 @@ impl<'a> GeminiRequestTools<'a> {
     fn new(specs: &'a [ToolSpec]) -> Result<Self, ProviderError> {
         let functions = specs.iter().map(|spec| {
             let parameters_json_schema = serde_json::from_str(spec.parameters.as_str())
-                .map_err(|_| invalid(format!("the schema of tool `{}` is no JSON", spec.name)))?;
+                .map_err(|_| invalid(format!("the schema of tool `{}` is not JSON", spec.name)))?;
             Ok(GeminiRequestFunction {
                 name: &spec.name,
                 description: &spec.description,

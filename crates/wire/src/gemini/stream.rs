@@ -93,6 +93,11 @@ impl GeminiStreamDecoder {
         if chunk.get("error").is_some_and(|error| error != "null") {
             return Err(self.with_usage(server_error::from_answer(payload)));
         }
+        if chunk.get("candidates").is_none()
+            && let Some(error) = server_error::error_in_place_of_answer(payload)
+        {
+            return Err(self.with_usage(error));
+        }
         self.keep(&chunk, &["candidates", "usageMetadata"]);
         self.candidates(&chunk, events).map_err(|error| self.with_usage(error))?;
         // Gemini answers a blocked prompt without candidates, so there is no finish reason.

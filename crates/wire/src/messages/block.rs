@@ -3,7 +3,7 @@
 use longhaul_core::message::{OpaquePart, Part, RawJson, ReasoningPart, TextPart, ToolCall};
 
 use crate::raw_json::{self, RawObject};
-use crate::{ModelEvent, ProviderError};
+use crate::{ModelEvent, ProviderError, surrogates};
 
 /// The largest number of a block's growing fields. Known blocks have three.
 const MAX_GROWN: usize = 64;
@@ -127,6 +127,7 @@ impl PartialMessagesBlock {
     fn grow_field(&mut self, key: &str, piece: &str) {
         match serde_json::from_str::<String>(piece) {
             Ok(more) => self.grow_text(key, &more),
+            // Texts grow from piece to piece. A number or an object comes whole, and the newest one counts.
             Err(_) => self.replace(key, piece),
         }
     }
@@ -210,9 +211,9 @@ impl PartialMessagesBlock {
     /// Returns the arguments, from pieces or from the beginning.
     fn arguments(&self) -> String {
         if self.input.is_empty() {
-            return self.object.get("input").unwrap_or("{}").to_owned();
+            return surrogates::in_arguments(self.object.get("input").unwrap_or("{}").to_owned());
         }
-        self.input.clone()
+        surrogates::in_arguments(self.input.clone())
     }
 
     /// Returns the block itself if the block has content beyond the `known` fields.

@@ -197,7 +197,7 @@ fn tools(
     let last = known.len().saturating_sub(1);
     let tools = known.into_iter().enumerate().map(|(at, (name, description, schema))| {
         let input_schema =
-            raw(schema).ok_or_else(|| invalid(format!("the schema of tool `{name}` is no JSON")))?;
+            raw(schema).ok_or_else(|| invalid(format!("the schema of tool `{name}` is not JSON")))?;
         Ok(MessagesRequestTool {
             name,
             description,

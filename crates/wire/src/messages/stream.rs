@@ -22,6 +22,8 @@ pub struct MessagesStreamDecoder {
     usage: MessagesUsage,
     /// The fields of the answer as a whole, without content and usage.
     envelope: RawObject,
+    /// `true` once a `message_delta` gave the stop reason.
+    has_reason: bool,
     closed: bool,
 }
 
@@ -58,7 +60,11 @@ impl MessagesStreamDecoder {
             None if event.get("content").is_some() => {
                 self.whole(&event).map_err(|error| self.with_usage(error))
             }
-            _ => Ok(Vec::new()),
+            None => match server_error::error_in_place_of_answer(payload) {
+                Some(error) => Err(self.with_usage(error)),
+                None => Ok(Vec::new()),
+            },
+            Some(_) => Ok(Vec::new()),
         }
     }
 
@@ -67,14 +73,21 @@ impl MessagesStreamDecoder {
         self.closed
     }
 
+    /// Reports whether the answer is whole: only the closing event may follow.
+    pub fn has_finished(&self) -> bool {
+        // The stop reason comes behind the last block. Some compatible servers send no `message_stop` behind it.
+        let is_whole = self.has_reason && self.open.is_empty() && !self.blocks.is_empty();
+        self.closed || is_whole
+    }
+
     /// Returns the answer.
     ///
     /// # Errors
-    /// `truncated-stream` if the closing event did not come; `refused` if the answer was withheld; `third-party` if
+    /// `truncated-stream` if neither the closing event came nor a stop reason behind whole blocks; `refused` if the answer was withheld; `third-party` if
     /// the answer was paused. The error contains the usage.
     pub fn finish(self) -> Result<ModelAnswer, ProviderError> {
-        // Without the closing event a part of the answer may be missing, however complete it looks.
-        if !self.closed {
+        // Without a stop reason a part of the answer may be missing, however complete its blocks look.
+        if !self.has_finished() {
             return Err(self.with_usage(raw_json::truncated()));
         }
         let parts: Vec<Part> = self.blocks.iter().filter_map(PartialMessagesBlock::part).collect();
@@ -158,7 +171,9 @@ impl MessagesStreamDecoder {
     }
 
     fn conclude(&mut self, event: &RawObject) -> Vec<ModelEvent> {
-        self.describe(&event.object("delta").unwrap_or_default(), &[]);
+        let delta = event.object("delta").unwrap_or_default();
+        self.has_reason |= delta.text("stop_reason").is_some_and(|reason| !reason.is_empty());
+        self.describe(&delta, &[]);
         self.describe(event, &["type", "delta", "usage"]);
         self.report(event.object("usage"))
     }
@@ -195,6 +210,10 @@ impl StreamDecoder for MessagesStreamDecoder {
 
     fn is_closed(&self) -> bool {
         self.is_closed()
+    }
+
+    fn has_finished(&self) -> bool {
+        self.has_finished()
     }
 
     fn is_working_silently(&self) -> bool {

@@ -280,6 +280,22 @@ fn errors_inside_the_stream_keep_what_was_used() {
 }
 
 #[test]
+fn a_stop_reason_behind_whole_blocks_ends_an_answer_without_its_closing_event() {
+    let open = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"Hi"}}"#;
+    let done = r#"{"type":"content_block_stop","index":0}"#;
+    let end = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":3}}"#;
+    let (_, answer) = read(&[START, open, done, end]).unwrap();
+    assert_eq!((answer.finish, answer.parts), (ModelStopReason::Stop, vec![Part::text("Hi")]));
+    let without_reason =
+        r#"{"type":"message_delta","delta":{"stop_reason":null},"usage":{"output_tokens":3}}"#;
+    for cut in [vec![START, open, done], vec![START, open, end], vec![START, open, done, without_reason]] {
+        assert_eq!(read(&cut).unwrap_err().code, ErrorCode::TruncatedStream, "{cut:?}");
+    }
+    // A second start voids the first answer, and its end too.
+    assert_eq!(read(&[START, open, done, end, START]).unwrap_err().code, ErrorCode::TruncatedStream);
+}
+
+#[test]
 fn what_an_assistant_message_cannot_hold_is_refused() {
     let result = longhaul_core::message::ToolResult {
         call_id: "t".into(),

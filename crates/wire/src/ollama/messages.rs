@@ -205,8 +205,8 @@ impl<'a> OllamaInputEncoder<'a> {
         let given = given_arguments(&call.arguments);
         // Ollama parses arguments into an object, and refuses the whole request if they are none.
         let arguments = RawObject::parse(given).and(serde_json::from_str(given).ok());
-        let arguments =
-            arguments.ok_or_else(|| invalid(format!("the arguments of call `{id}` are no JSON object")))?;
+        let arguments = arguments
+            .ok_or_else(|| invalid(format!("the arguments of call `{id}` are not a JSON object")))?;
         Ok(OllamaRequestToolCall::Ours {
             id,
             function: OllamaRequestFunctionCall { name: &call.name, arguments },

@@ -127,7 +127,8 @@ fn offered(request: &ModelRequest) -> Result<Vec<OllamaRequestTool<'_>>, Provide
 
 fn tool(spec: &ToolSpec) -> Result<OllamaRequestTool<'_>, ProviderError> {
     let parameters = serde_json::from_str(spec.parameters.as_str())
-        .map_err(|_| invalid(format!("the schema of tool `{}` is no JSON", spec.name)))?;
+        // The schema may be a server's, and long. The name of the tool is enough to find it.
+        .map_err(|_| invalid(format!("the schema of tool `{}` is not JSON", spec.name)))?;
     let function = OllamaRequestFunction { name: &spec.name, description: &spec.description, parameters };
     Ok(OllamaRequestTool { r#type: "function", function })
 }

@@ -53,6 +53,11 @@ impl OllamaStreamDecoder {
         if line.get("error").is_some_and(|error| error != "null") {
             return Err(server_error::from_answer(payload));
         }
+        if line.get("done").is_none()
+            && let Some(error) = server_error::error_in_place_of_answer(payload)
+        {
+            return Err(error);
+        }
         self.message(&line.content("message")?.unwrap_or_default(), &mut events)?;
         if line.get("done") == Some("true") {
             self.flush(&mut events)?;

@@ -36,7 +36,8 @@ pub(super) const SENTENCES: &[&str] = &[
     // SGLang, TensorRT-LLM, Text Generation Inference
     r"maximum context length of <L> tokens.{0,80}: <U> tokens from the input messages",
     r"input length \(<U>(?: tokens)?\) exceeds the maximum allowed length \(<L>",
-    r"prompt length \(<U>\) exceeds maximum input length \(<L>\)",
+    r"(?:prompt|input) length \(?<U>\)? exceeds (?:the )?maximum input length \(?<L>",
+    r"prompt length \(<U>\).{0,80}(?:should|must|can)\s?not exceed max_num_tokens \(<L>\)",
     r"`inputs` tokens \+ `max_new_tokens` must be <= <L>\. given: <U> `inputs` tokens",
     r"`inputs` must have less than <L> tokens\. given: <U>",
     // OpenAI chat, DeepSeek and their like
@@ -98,6 +99,30 @@ pub(super) const SENTENCES: &[&str] = &[
     r"context overflow",
     r"prompt too long",
     r"(?:prompt|input|request)\b[^.]{0,40}\btokens\b[^.]{0,40}\bmaximum\b",
+    // GitHub Models, TabbyAPI, Databricks, Replicate, watsonx, Yandex, Cohere, AI21
+    r"request body too large for .{1,120}max size: <L> tokens",
+    r"length \(?<U>\)? is greater than max_seq_len \(?<L>",
+    r"(?:prompt|input)[ _]tokens?[ _]count \(?<U>\)? (?:cannot exceed|must be less than) <L>",
+    r"number of input tokens <U> cannot exceed the total tokens limit <L>",
+    r"cannot exceed the total tokens limit",
+    r"number of (?:input |prompt )?tokens must be (?:no more than|at most|less than) <L>, got <U>",
+    r"tokens in the prompt cannot exceed <L> - received <U>",
+    r"input has <U> tokens, the limit is <L>",
+    // SambaNova, KoboldCpp, GPT4All, Perplexity, GigaChat, Novita, Cortex
+    r"prompt is <U> tokens long.{0,120}maximum supported sequence length is (?:just )?<L>",
+    r"prompt was <U> tokens but max context is <L>",
+    r"exceeds the context window size.{0,60}\(<U> > <L>\)",
+    r"input tokens exceeded (?:the )?maximum allowed(?:: <U> > <L>)?",
+    r"tokens exceeds? (?:the )?limit: tokens <U>, max <L>",
+    r"input tokens <U> plus max_tokens <N> > context <L>",
+    r"context window exceeded: n_ctx ?= ?<L>",
+    // MLX-LM and llama-cpp-python report the overflow as a server error (500)
+    r"prompt length \(?<U>\)? exceeds max kv size \(?<L>",
+    r"requested tokens \(?<U>\)? exceeds? context window of <L>",
+    // limits in characters: Titan's for a text, Baidu's for the messages. A tool's name has a limit of few digits.
+    r"expected maxlength: \d{5,}, actual: \d{5,}",
+    r"max input characters is <N>",
+    r"length of (?:the )?(?:messages|prompt|input) is too long",
     // anybody
     r"model_context_window_exceeded",
     r"model_max_prompt_tokens_exceeded",
@@ -135,6 +160,11 @@ pub(super) const VETOES: &[&str] = &[
 const TOKENS_EXCEED: &str =
     r"(?:input|prompt|request)\b[^.]*\btokens?\b[^.]*\bexceeds?\b|\bexceeds?\b[^.]*\btokens?\b";
 
+/// A request above a whole budget of tokens per time (Groq, OpenAI): "on tokens per minute (TPM): Limit 9000, Requested
+/// 14441".
+const BUDGET: &str =
+    r"tokens per (?:min|minute|hour|day)\b[^:]{0,20}: limit:? <L>,? (?:used:? <N>,? )?requested:? <U>";
+
 /// Compiles a sentence. A test compiles them all, so none fails here.
 pub(super) fn compile(sentence: &str) -> Option<Regex> {
     let sentence = sentence
@@ -154,6 +184,7 @@ static COMPILED: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(SENTENCES))
 static COMPILED_UNMISTAKABLE: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(UNMISTAKABLE));
 static COMPILED_VETOES: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(VETOES));
 static COMPILED_TOKENS: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(&[TOKENS_EXCEED]));
+static COMPILED_BUDGET: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(&[BUDGET]));
 
 pub(super) fn matches(text: &str) -> bool {
     COMPILED.iter().any(|regex| regex.is_match(text))
@@ -171,6 +202,15 @@ pub(super) fn tokens_exceed(text: &str) -> bool {
     COMPILED_TOKENS.iter().any(|regex| regex.is_match(text))
 }
 
+/// Returns the budget of tokens per time that the request alone exceeds. `None` if the request fits into the budget: a
+/// wait helps then.
+pub(super) fn exceeded_budget(text: &str) -> Option<u64> {
+    let captures = COMPILED_BUDGET.iter().find_map(|regex| regex.captures(text))?;
+    let (limit, requested) = (captured_number(&captures, "limit")?, captured_number(&captures, "used")?);
+    // A budget of 0 is an account without access to the model, and no request is short enough for it.
+    (limit > 0 && requested > limit).then_some(limit)
+}
+
 /// Returns the numbers that the texts name.
 pub(super) fn numbers(texts: &[String]) -> ReportedOverflow {
     // By sentence first and by text second: the order of the sentences says which numbers are the right ones.
@@ -183,7 +223,7 @@ pub(super) fn numbers(texts: &[String]) -> ReportedOverflow {
     })
 }
 
-fn captured_number(captures: &Captures<'_>, name: &str) -> Option<u64> {
+pub(super) fn captured_number(captures: &Captures<'_>, name: &str) -> Option<u64> {
     parse(captures.name(name)?.as_str())
 }
 

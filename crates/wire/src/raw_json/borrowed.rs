@@ -81,6 +81,7 @@ impl<'a> Visitor<'a> for BorrowedFieldsVisitor {
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut fields = Vec::new();
+        // A list keeps the order and doubled keys. Both matter where a request goes out with the client's bytes.
         while let Some(key) = map.next_key::<BorrowedFieldName<'a>>()? {
             fields.push((key.0, map.next_value::<&'a RawValue>()?.get()));
         }

@@ -114,6 +114,13 @@ fn steps(mut rest: &str) -> Vec<RequestPathStep> {
     steps
 }
 
+/// Returns the reasoning item of a Responses request with this id.
+pub(super) fn reasoning_item(id: &str, request: &Value) -> Option<RefusedPart> {
+    let input = request.get("input")?;
+    let item = input.as_array()?.iter().find(|item| item.get("id").and_then(Value::as_str) == Some(id))?;
+    part(item, input).filter(|part| matches!(part, RefusedPart::Reasoning(_)))
+}
+
 impl RequestPath {
     /// Returns the part of the request at this place, if it can be left out.
     pub(super) fn part_of(&self, request: &Value) -> Option<RefusedPart> {

@@ -59,6 +59,13 @@ fn servers_name_the_kind_of_part_they_refuse() {
             None,
         ),
         (500, "cannot identify image file <_io.BytesIO object at 0x7f>", Image, false, None),
+        (
+            500,
+            "Image size (200000000 pixels) exceeds limit of 178956970 pixels, could be decompression bomb DOS attack.",
+            Image,
+            false,
+            None,
+        ),
         (400, "The PDF specified was not valid.", File, false, None),
         (400, "The PDF specified is password protected.", File, false, None),
         (400, "The document has no pages.", File, false, None),
@@ -126,6 +133,7 @@ fn other_errors_are_about_no_part() {
         (503, "Loading model"),
         // An image of another kind.
         (503, "the docker image is being pulled"),
+        (500, "the number of workers exceeds the limit"),
         (429, "too many images per minute"),
     ] {
         assert_eq!(about(status, message), None, "{message}");
@@ -217,4 +225,26 @@ fn a_tool_is_known_by_its_name() {
     assert_eq!(of("Invalid schema for function 'mcp__a__b': no"), tool("mcp__a__b"));
     assert_eq!(of(r#"{"message":"Invalid schema for function \"x\": no"}"#), tool("x"));
     assert_eq!(of("JSON schema conversion failed"), None);
+}
+
+#[test]
+fn a_reasoning_item_that_was_not_kept_is_found_by_its_id() {
+    let body = r#"{"error":{"message":"Item with id 'rs_2' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input.","type":"invalid_request_error","param":"input"}}"#;
+    let request = json!({ "input": [
+        { "type": "reasoning", "id": "rs_1", "encrypted_content": "gAAA", "summary": [] },
+        { "type": "reasoning", "id": "rs_2", "encrypted_content": "gBBB", "summary": [] },
+    ] });
+    let refusal = recognise(Some(404), body, request.to_string().as_bytes()).unwrap();
+    assert_eq!(refusal.kind, Some(RefusedPartKind::Reasoning));
+    assert_eq!(refusal.part, Some(RefusedPart::Reasoning("gBBB".into())));
+    let missing = r#"{"error":{"message":"The model `rs_2` does not exist","type":"invalid_request_error"}}"#;
+    assert_eq!(recognise(Some(404), missing, request.to_string().as_bytes()), None);
+}
+
+#[test]
+fn a_flagged_input_is_refused_content() {
+    let body = r#"{"error":{"code":403,"message":"m requires moderation on openai. Your input was flagged for \"violence\"."}}"#;
+    let refusal = recognise(Some(403), body, b"{}").unwrap();
+    assert_eq!(refusal.kind, Some(RefusedPartKind::Content));
+    assert_eq!(recognise(Some(403), r#"{"error":{"message":"Invalid API key"}}"#, b"{}"), None);
 }

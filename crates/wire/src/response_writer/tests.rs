@@ -136,7 +136,7 @@ fn a_stream_and_a_whole_answer_say_the_same() {
         let streamed = seen(dialect, &stream);
         assert!(streamed.over);
         let body = whole(dialect, &head(), &answer);
-        let at_once = wire(dialect).answer(&body).unwrap();
+        let at_once = wire(dialect).parse_answer(&body).unwrap();
         assert_eq!(words(&streamed), words(&at_once), "{dialect:?}");
         let calls = [("ls", r#"{"a":1}"#), ("cat", r#"{"b":2}"#)];
         let expected = Words {
@@ -151,8 +151,8 @@ fn a_stream_and_a_whole_answer_say_the_same() {
         let mut ids: Vec<&str> = streamed.calls.iter().map(|call| call.id.as_str()).collect();
         ids.dedup();
         assert_eq!(ids.len(), 2);
-        let collected = wire(dialect).collect(&cut_up(&stream)).unwrap();
-        assert_eq!(words(&wire(dialect).answer(&collected).unwrap()), words(&streamed), "{dialect:?}");
+        let collected = wire(dialect).collect_answer(&cut_up(&stream)).unwrap();
+        assert_eq!(words(&wire(dialect).parse_answer(&collected).unwrap()), words(&streamed), "{dialect:?}");
     }
 }
 
@@ -197,7 +197,7 @@ fn what_a_client_sends_back_is_what_it_was_told() {
         };
         let items: Vec<&str> = items.iter().map(String::as_str).collect();
         let (mut text, mut called) = (String::new(), Vec::new());
-        for piece in wire(dialect).segments(&items, 0).unwrap().into_iter().flatten() {
+        for piece in wire(dialect).parse_segments(&items, 0).unwrap().into_iter().flatten() {
             let ItemSegment::Assistant(parts) = piece else { panic!("{dialect:?}: {piece:?}") };
             text.extend(parts.iter().filter_map(Part::as_text));
             called.extend(parts.into_iter().filter_map(|part| match part {
@@ -268,7 +268,7 @@ fn a_tool_that_takes_text_is_given_text() {
         ModelEvent::Finished(answer.clone()),
     ];
     let streamed = seen(Dialect::Responses, &encode(Dialect::Responses, &events));
-    let at_once = ResponsesCodec.answer(&whole(Dialect::Responses, &head(), &answer)).unwrap();
+    let at_once = ResponsesCodec.parse_answer(&whole(Dialect::Responses, &head(), &answer)).unwrap();
     for seen in [streamed, at_once] {
         assert_eq!(seen.calls[0].arguments, "*** \"a\"");
     }

@@ -60,7 +60,7 @@ impl WireCodec for ResponsesCodec {
         Dialect::Responses
     }
 
-    fn read(&self, bytes: Bytes) -> Result<RequestEnvelope, ParseError> {
+    fn parse_request(&self, bytes: Bytes) -> Result<RequestEnvelope, ParseError> {
         RequestEnvelope::read(bytes, &NAMES)
     }
 
@@ -68,7 +68,7 @@ impl WireCodec for ResponsesCodec {
         RequestEnvelope::parse_continued(bytes, &NAMES, known)
     }
 
-    fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<ItemSegment>>, ParseError> {
+    fn parse_segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<ItemSegment>>, ParseError> {
         (before..)
             .zip(items)
             .map(|(index, item)| Ok(item::piece(item, index)?.into_iter().collect()))
@@ -116,7 +116,7 @@ impl WireCodec for ResponsesCodec {
         Ok(())
     }
 
-    fn render(&self, envelope: &RequestEnvelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
+    fn render_request(&self, envelope: &RequestEnvelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
         render::render(envelope, edited)
     }
 
@@ -128,37 +128,37 @@ impl WireCodec for ResponsesCodec {
         Box::<stream_merger::ResponsesStreamMerger>::default()
     }
 
-    fn answer(&self, body: &[u8]) -> Option<PartialResponse> {
+    fn parse_answer(&self, body: &[u8]) -> Option<PartialResponse> {
         whole::answer(std::str::from_utf8(body).ok()?)
     }
 
-    fn collect(&self, events: &[Bytes]) -> Option<Bytes> {
+    fn collect_answer(&self, events: &[Bytes]) -> Option<Bytes> {
         whole::collect(events)
     }
 
-    fn step(&self, answer: &[u8]) -> Option<ModelStep> {
+    fn parse_model_step(&self, answer: &[u8]) -> Option<ModelStep> {
         hidden::step(answer)
     }
 
-    fn with_text_before(&self, item: &str, text: &str) -> Option<String> {
+    fn prepend_text(&self, item: &str, text: &str) -> Option<String> {
         hidden::with_text_before(item, text)
     }
 
-    fn with_calls_of(&self, items: Vec<String>, calls: &[crate::edit::PartialToolCall]) -> Vec<String> {
+    fn replace_calls(&self, items: Vec<String>, calls: &[crate::edit::PartialToolCall]) -> Vec<String> {
         let mut calls = calls.iter();
         let items = items.into_iter();
         items.map(|item| hidden::with_call_of(&item, &mut calls).unwrap_or(item)).collect()
     }
 
-    fn results(&self, answered: &[AnsweredToolCall]) -> Vec<String> {
+    fn write_tool_results(&self, answered: &[AnsweredToolCall]) -> Vec<String> {
         hidden::results(answered)
     }
 
-    fn without_calls(&self, answer: &[u8], tool: &str) -> Option<Bytes> {
+    fn remove_calls(&self, answer: &[u8], tool: &str) -> Option<Bytes> {
         hidden::without_calls(answer, tool)
     }
 
-    fn error(&self, fault: &GatewayError) -> Bytes {
+    fn error_body(&self, fault: &GatewayError) -> Bytes {
         errors::body(fault).into()
     }
 

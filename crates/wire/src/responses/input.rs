@@ -46,7 +46,7 @@ pub(super) fn encode(
 
 fn no_json(item: &RawJson) -> ProviderError {
     let quote: String = item.as_str().chars().take(200).collect();
-    invalid(format!("an item of the model is no JSON: {quote}"))
+    invalid(format!("an item of the model is not JSON: {quote}"))
 }
 
 struct ResponsesInputEncoder<'a> {

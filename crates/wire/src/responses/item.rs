@@ -2,8 +2,8 @@
 
 use longhaul_core::message::{OpaquePart, Part, RawJson, ReasoningPart, TextPart, ToolCall, given_arguments};
 
-use crate::ModelEvent;
 use crate::raw_json::{RawObject, quote};
+use crate::{ModelEvent, surrogates};
 
 /// An output item that is being written.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl PartialResponsesItem {
             "function_call" => {
                 let mut part = self.tool_call(self.text_or_streamed("arguments"));
                 if let Part::ToolCall(call) = &mut part {
-                    mend_empty_arguments(call);
+                    mend_arguments(call);
                 }
                 Some(part)
             }
@@ -145,10 +145,11 @@ impl PartialResponsesItem {
     }
 }
 
-/// Settles empty arguments, in the item too: the item is sent back unchanged, and servers refuse such arguments.
-fn mend_empty_arguments(call: &mut ToolCall) {
+/// Settles empty arguments and lone halves of characters, in the item too: the item is sent back unchanged, and servers
+/// refuse such arguments.
+fn mend_arguments(call: &mut ToolCall) {
     let written = std::mem::take(&mut call.arguments);
-    call.arguments = given_arguments(&written).to_owned();
+    call.arguments = surrogates::in_arguments(given_arguments(&written).to_owned());
     // Unchanged arguments leave the item as it is, byte for byte.
     if call.arguments == written {
         return;

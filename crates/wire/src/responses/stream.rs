@@ -72,7 +72,11 @@ impl ResponsesStreamDecoder {
             // A server that does not stream sends the whole response.
             None if event.text("object").as_deref() == Some("response") => self.close(payload),
             None if event.get("error").is_some() => Err(self.with_usage(server_error::from_answer(payload))),
-            _ => Ok(Vec::new()),
+            None => match server_error::error_in_place_of_answer(payload) {
+                Some(error) => Err(self.with_usage(error)),
+                None => Ok(Vec::new()),
+            },
+            Some(_) => Ok(Vec::new()),
         }
     }
 

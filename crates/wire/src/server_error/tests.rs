@@ -13,6 +13,12 @@ const BY_STATUS: &[(u16, &str, ErrorCode, bool)] = &[
     // OpenRouter: the key is right, but the account is empty.
     (402, r#"{"error":{"message":"Insufficient credits","code":402}}"#, ErrorCode::Auth, false),
     (403, r#"{"error":{"code":"forbidden","message":"Forbidden","type":"invalid_request_error"}}"#, ErrorCode::Auth, false),
+    // OpenRouter and xAI: the key is right, but a filter refuses the request.
+    (403, r#"{"error":{"code":403,"message":"m requires moderation on openai. Your input was flagged for \"violence\".","metadata":{"reasons":["violence"]}}}"#, ErrorCode::Refused, false),
+    (403, r#"{"error":"Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"}"#, ErrorCode::Refused, false),
+    (403, r#"{"error":{"message":"Your account was flagged for moderation"}}"#, ErrorCode::Auth, false),
+    (403, r#"{"error":{"message":"This key has no permission for moderation"}}"#, ErrorCode::Auth, false),
+    (404, r#"{"error":{"message":"Item with id 'rs_1' not found. Try again with `store` set to true, or remove this item from your input.","type":"invalid_request_error","param":"input"}}"#, ErrorCode::InvalidRequest, false),
     (404, r#"{"error":"Specified model not found: x"}"#, ErrorCode::NotFound, false),
     (408, "", ErrorCode::Timeout, true),
     (425, "", ErrorCode::ThirdParty, true),
@@ -94,6 +100,15 @@ fn a_model_without_tools_says_so_in_many_words() {
         (400, "deepseek-reasoner does not support Function Calling"),
         (400, "Function calling is not enabled for models/gemma-3-27b-it"),
         (422, "Tool use is not supported for this model."),
+        (400, "Function call is not supported for this model."),
+        (400, "x is not supported for JSON mode/function calling"),
+        (400, "model features function calling not support"),
+        (400, "API 调用参数有误，tools 参数不支持"),
+        (400, "当前模型不支持工具调用"),
+        (400, "Unknown parameter: 'tools'."),
+        (400, "json: unknown field \"tools\""),
+        (400, "litellm.UnsupportedParamsError: ollama does not support parameters: ['tools'], for model=x"),
+        (400, "litellm.UnsupportedParamsError: x does not support parameters: {'tools': [{}]}, for model=x"),
     ] {
         let body = serde_json::json!({ "error": { "message": message, "code": status } }).to_string();
         let error = from_response(status, None, body);
@@ -105,8 +120,57 @@ fn a_model_without_tools_says_so_in_many_words() {
         "messages.4: `tool_use` ids were found without `tool_result` blocks",
         "Invalid schema for function 'x': object schema missing properties",
         "prompt is too long: 210000 tokens > 200000 maximum",
+        "Unknown parameter: 'tools[0].function.strict'.",
+        "Unknown parameter: 'tools_choice'.",
+        "litellm.UnsupportedParamsError: x does not support parameters: ['temperature'], for model=y",
+        "tools 参数不能为空",
+        // NVIDIA calls a hosted model a function.
+        "Function 'abc': Not found for account 'x'",
     ] {
         let body = serde_json::json!({ "error": { "message": message } }).to_string();
         assert!(!from_response(400, None, body).refuses_tools, "{message}");
     }
+}
+
+#[test]
+fn an_extra_field_for_tools_is_a_model_without_tools() {
+    let refuses = |place: &str| {
+        let body = format!(
+            r#"{{"detail":[{{"type":"extra_forbidden","loc":{place},"msg":"Extra inputs are not permitted"}}]}}"#
+        );
+        from_response(422, None, body).refuses_tools
+    };
+    assert!(refuses(r#"["body","tools"]"#));
+    assert!(!refuses(r#"["body","tools",0,"function","strict"]"#), "one tool");
+    assert!(!refuses(r#"["body","stream_options"]"#));
+}
+
+#[test]
+fn a_wait_in_the_body_counts_where_no_header_names_one() {
+    let wait = |status: u16, header: Option<u64>, body: &str| {
+        from_response(status, header.map(Duration::from_secs), body.to_owned()).retry_after
+    };
+    let said = r#"{"error":{"message":"Rate limit reached. Please try again in 3.5s.","type":"tokens","code":"rate_limit_exceeded"}}"#;
+    assert_eq!(wait(429, None, said), Some(Duration::from_millis(3_500)));
+    assert_eq!(wait(429, Some(7), said), Some(Duration::from_secs(7)), "the header is more exact");
+    let google = r#"{"error":{"code":429,"message":"Resource has been exhausted","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"3s"}]}}"#;
+    assert_eq!(wait(429, None, google), Some(Duration::from_secs(3)));
+    assert_eq!(wait(503, None, google), Some(Duration::from_secs(3)));
+    let refused = r#"{"error":{"message":"Invalid value. Fix it and try again in 5s"}}"#;
+    assert_eq!(wait(400, None, refused), None, "no wait helps");
+    let inside = r#"{"error":{"code":"rate_limit_exceeded","message":"Please retry in 12.3s."}}"#;
+    assert_eq!(from_answer(inside).retry_after, Some(Duration::from_millis(12_300)));
+}
+
+#[test]
+fn a_refused_include_is_a_parameter_and_not_only_a_part() {
+    let refused = |param: &str| {
+        let body = format!(
+            r#"{{"error":{{"message":"Encrypted content is not supported with this model.","type":"invalid_request_error","param":"{param}"}}}}"#
+        );
+        from_response(400, None, body).refused_parameter
+    };
+    assert_eq!(refused("include").as_deref(), Some("include"));
+    assert_eq!(refused("include[0]").as_deref(), Some("include"));
+    assert_eq!(refused("input[3]"), None);
 }

@@ -19,6 +19,19 @@ pub fn replace_lone_halves(json: &[u8]) -> (Cow<'_, [u8]>, usize) {
     (Cow::Owned(mended), lone.len())
 }
 
+/// Returns the arguments of a call with each lone half replaced. The arguments are JSON inside JSON, so the join of the
+/// outer text does not reach their escapes.
+pub(crate) fn in_arguments(arguments: String) -> String {
+    if !super::is_suspect(&arguments) {
+        return arguments;
+    }
+    let mended = match replace_lone_halves(arguments.as_bytes()).0 {
+        Cow::Owned(mended) => String::from_utf8(mended).ok(),
+        Cow::Borrowed(_) => None,
+    };
+    mended.unwrap_or(arguments)
+}
+
 fn lone(json: &[u8]) -> Vec<usize> {
     let mut found = Vec::new();
     let mut at = 0;

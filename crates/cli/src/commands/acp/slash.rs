@@ -63,7 +63,7 @@ impl EditorCommand {
                 let events = runtime.log(session.id()).await?;
                 Ok(fenced(&session.inspect_run(move |run| compactions::listed(run, &events, "/undo")).await?))
             }
-            Self::Undo(edit) => Ok(undo(session, edit).await?.words()),
+            Self::Undo(edit) => Ok(undo(session, edit, "/compactions").await?.words()),
             Self::Orders(work) => Ok(fenced(&work.perform(session).await?)),
             Self::Compact(instructions) => compact(session, instructions).await,
         }

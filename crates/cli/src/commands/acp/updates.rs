@@ -141,10 +141,12 @@ impl EditorUpdateTranslator {
             }
             SessionEvent::ToolResult { .. } => self.result(event, beside),
             SessionEvent::ContextUsage { total_tokens, window_tokens, .. } => {
+                // A replay would move the meter through the whole past of the session.
                 let wanted = self.telling == UpdateDelivery::Live;
                 wanted.then(|| usage_of(*total_tokens, *window_tokens, beside.cost)).into_iter().collect()
             }
             SessionEvent::Waiting { error, .. } => self.tried_again(&error.message),
+            // Stored errors come with the end of their run, and would be shown twice.
             SessionEvent::ModelError { error, is_recoverable: true } if !beside.is_stored => {
                 self.tried_again(&error.message)
             }
@@ -203,6 +205,7 @@ impl EditorUpdateTranslator {
         let SessionEvent::MessageAdded { message_id, parts, continues, interrupted, .. } = event else {
             return Vec::new();
         };
+        // The pieces of a paused answer are one message to the editor, under the id of the first one.
         let id = continues.as_ref().unwrap_or(message_id).to_string();
         let spoken = self.spoken.entry(id.clone()).or_default();
         let mut made = Vec::new();
@@ -231,6 +234,7 @@ impl EditorUpdateTranslator {
         else {
             return Vec::new();
         };
+        // An editor refuses an update of a call that it was never shown.
         let Some(call) = self.calls.remove(call_id.as_str()) else { return Vec::new() };
         let mut blocks: Vec<ContentBlock> =
             content.iter().filter_map(|part| shown(part, &beside.contents, &self.root)).collect();
@@ -239,6 +243,7 @@ impl EditorUpdateTranslator {
             blocks.push(text_block(&format!("[{omitted} of {total} characters are left out; all are kept]")));
         }
         let text: String = content.iter().filter_map(Part::as_text).collect();
+        // For editors that show the raw output. It has the text only, because pictures would be in it twice.
         let raw = json!({ "status": status, "output": text, "omittedChars": omitted_chars });
         let done = *status == ToolStatus::Completed;
         vec![SessionUpdate::ToolCallUpdate(call.ended(done, blocks, raw))]

@@ -75,7 +75,7 @@ impl WorkspaceRegistry {
     ) -> Outcome<Arc<WorkspaceRuntime>> {
         if !folder.is_absolute() || !folder.is_dir() {
             return Err(CommandError::usage(format!(
-                "{} is no folder that can be worked in",
+                "{} is not a folder that can be worked in",
                 folder.display()
             )));
         }

@@ -122,10 +122,11 @@ pub(super) fn question(call: &ToolCallInfo, columns: usize, style: TextPainter) 
     lines.iter().for_each(|line| asked.push_str(&format!("    {line}\n")));
     let (tool, scope) = (ApprovalScope::whole_tool(&call.tool), suggested_scope(call));
     let always = match &scope {
-        scope if *scope == tool => format!("a always {} in this session", tool.in_words()),
-        scope => format!("in this session: a always {}, all always {}", scope.in_words(), tool.in_words()),
+        scope if *scope == tool => format!("a: always {}", tool.in_words()),
+        scope => format!("a: always {} · all: always {}", scope.in_words(), tool.in_words()),
     };
-    asked.push_str(&style.dim(&format!("  y yes · n no, or n REASON · {always}; then Enter")));
+    asked
+        .push_str(&style.dim(&format!("  y: yes · n [reason]: no · {always} (until you leave); then Enter")));
     asked
 }
 
@@ -210,21 +211,21 @@ mod tests {
             question(&call("bash", r#"{"command":"ls\nrm -rf \u001b[8m/"}"#), 79, TextPainter::default());
         assert_eq!(
             asked,
-            "? bash wants to run\n    ls\n    rm -rf \\u{1b}[8m/\n  y yes · n no, or n REASON · in this session: a always exactly this command, all always bash; then Enter"
+            "? bash wants to run\n    ls\n    rm -rf \\u{1b}[8m/\n  y: yes · n [reason]: no · a: always exactly this command · all: always bash (until you leave); then Enter"
         );
         let keys = |tool, arguments| {
             let asked = shown_question(tool, arguments);
-            asked.lines().last().unwrap().rsplit_once(" · ").unwrap().1.to_owned()
+            asked.lines().last().unwrap().split_once(": no · ").unwrap().1.to_owned()
         };
         assert_eq!(
             keys("bash", json!({ "command": "cargo test -p core" })),
-            "in this session: a always cargo test …, all always bash; then Enter"
+            "a: always cargo test … · all: always bash (until you leave); then Enter"
         );
         assert_eq!(
             keys("write", json!({ "path": "a.rs", "content": "" })),
-            "in this session: a always a.rs, all always write; then Enter"
+            "a: always a.rs · all: always write (until you leave); then Enter"
         );
-        assert_eq!(keys("files__list", json!({})), "a always files__list in this session; then Enter");
+        assert_eq!(keys("files__list", json!({})), "a: always files__list (until you leave); then Enter");
         let asked = question(
             &call("edit", r#"{"path":"a.rs","old":"one\ntwo","new":"three"}"#),
             79,

@@ -190,7 +190,9 @@ impl ChatContext<'_> {
                 self.session.inspect_run(move |run| compactions::listed(run, &events, "/undo")).await?
             }
             // The row in the transcript says the rest.
-            ChatCommand::Undo(edit) => format!("{}\n", undo(&self.session, edit).await?.sizes()),
+            ChatCommand::Undo(edit) => {
+                format!("{}\n", undo(&self.session, edit, "/compactions").await?.sizes())
+            }
             ChatCommand::Orders(work) => work.perform(&self.session).await?,
             ChatCommand::Queue(work) => self.queue(work).await?,
             // One command serves both cases: a run that waits for its server, and a session at rest.
@@ -318,7 +320,7 @@ impl ChatContext<'_> {
 
     async fn fork(&self, seq: Option<Seq>) -> Outcome<ChatCommandResult> {
         let record = self.runtime.store().session(self.session.id()).await?;
-        let fork = fork_at(self.runtime, &record, seq).await?;
+        let fork = fork_at(self.runtime, &record, seq, "/fork").await?;
         self.go(ChatSwitch { session: Some(fork.id().clone()), model: None, note: None })
     }
 

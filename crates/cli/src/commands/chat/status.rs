@@ -9,6 +9,7 @@ use crate::term::meter::ContextMeterBar;
 use crate::term::style::TextPainter;
 use crate::term::text::{fit, pad, width};
 use crate::term::tool_row;
+use crate::term::transcript::{CONTROL_C, ESCAPE};
 use crate::term::ui_event::{ToolCallInfo, UiEvent};
 
 /// Cells of the meter's bar on a line of at least [`ROOMY`] columns.
@@ -137,7 +138,9 @@ impl ActivityTracker {
             ActivityKind::Compacting => joined("compacting", elapsed),
             ActivityKind::Retrying(at) => {
                 // A begun second counts: "in 0 s" would look like a stuck attempt.
-                format!("trying again in {}", wait(at.saturating_sub(now) / 1_000 * 1_000 + 1_000, now))
+                let left = wait(at.saturating_sub(now) / 1_000 * 1_000 + 1_000, now);
+                let key = if self.tools_apart { ESCAPE } else { CONTROL_C };
+                format!("trying again in {left} · {key} stops")
             }
         }
     }

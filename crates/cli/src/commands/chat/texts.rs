@@ -1,7 +1,7 @@
 //! The chat's messages, equal in both of its presentations.
 
 /// The hint after another answer than those offered.
-pub(crate) const ANSWER: &str = "y, n or a, then Enter; n with words tells the model why not";
+pub(crate) const ANSWER: &str = "y, n, a or all, then Enter; n with words tells the model why not";
 
 /// The hint after the first Ctrl-C, where nothing runs.
 pub(crate) const INTERRUPT_AGAIN: &str = "Ctrl-C again leaves; everything is kept";
@@ -48,5 +48,5 @@ pub(crate) fn waiting(messages: usize) -> String {
 
 /// Returns the error for failed storage under a session.
 pub(crate) fn broken(message: &str) -> String {
-    format!("storage: {message}; what was acknowledged is kept")
+    format!("{message}; what was acknowledged is kept (storage)")
 }

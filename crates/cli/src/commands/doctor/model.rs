@@ -30,6 +30,13 @@ pub(super) fn facts(model: &ModelFacts) -> Vec<(&'static str, String)> {
     if let Some(images) = model.max_images() {
         facts.push(("pictures", format!("at most {} in a request · {}", images.value, images.source)));
     }
+    if let Some(size) = model.picture_size() {
+        facts.push(("pictures", format!("of at most {} each · {}", size.value, size.source)));
+    }
+    if let [_, ..] = model.refused_parameters() {
+        let names = model.refused_parameters().join(", ");
+        facts.push(("refuses", format!("the parameters {names} · {}", LimitSource::Learned)));
+    }
     if abilities.iter().any(|(name, fact)| *name == "tools" && !fact.value) {
         facts.push(("tools", NO_TOOLS.to_owned()));
     }

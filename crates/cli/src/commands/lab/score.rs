@@ -6,7 +6,7 @@ use crate::lab::replay::ReplayOptions;
 use crate::lab::score::ReceiptsFolder;
 use crate::lab::score::board::ScoreReport;
 
-use super::wanted::ReplaySelection;
+use super::replay_selection::ReplaySelection;
 use super::{check_target, configured, replayed, sessions};
 use crate::args::{ReplayArgs, ScoreArgs};
 use crate::assemble::counting;

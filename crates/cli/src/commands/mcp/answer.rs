@@ -14,8 +14,8 @@ use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
 use crate::session_lookup;
 
-use super::asked::{McpCompactArgs, McpRecallArgs, McpSearchArgs, McpStatusArgs, McpToolRequest};
 use super::history;
+use super::tool_request::{McpCompactArgs, McpRecallArgs, McpSearchArgs, McpStatusArgs, McpToolRequest};
 
 /// The maximum size of one answer. Clients truncate longer ones.
 const ROOM: TextLimit = TextLimit { max_chars: 60_000, max_tokens: 15_000 };

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::failure::Outcome;
 
 use super::answer::McpToolAnswer;
-use super::asked::{McpRequestError, McpToolRequest, TOOLS};
+use super::tool_request::{McpRequestError, McpToolRequest, TOOLS};
 
 const INSTRUCTIONS: &str = "The sessions of longhaul, an agent runtime that never loses anything: `search_history` \
     finds what was said in any session, `recall` returns the exact original of anything one session ever contained, \
@@ -69,11 +69,11 @@ impl ServerHandler for McpToolServer {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(super::asked::described).collect()))
+        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(super::tool_request::described).collect()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        TOOLS.iter().find(|tool| tool.name == name).map(super::asked::described)
+        TOOLS.iter().find(|tool| tool.name == name).map(super::tool_request::described)
     }
 
     async fn call_tool(

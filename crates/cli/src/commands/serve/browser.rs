@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::environment::CliEnvironment;
 use crate::heap::THRESHOLDS;
 
-/// Returns the program that opens an address, if somebody can see it.
+/// Returns the program that opens an address, if there is a screen to see it on.
 fn opener(place: &CliEnvironment) -> Option<&'static str> {
     if cfg!(target_os = "macos") {
         return Some("open");

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use longhaul::config::AgentConfig;
 use longhaul::config_agent::read_file_text;
+use longhaul::io_error::io_error_text;
 use longhaul::session::Runtime;
 use longhaul::settings::SettingsFile;
 
@@ -27,6 +28,8 @@ pub(super) async fn apply(place: &CliEnvironment, agent_file: Option<&Path>, run
                 choices.names().join(", ")
             ));
         }
-        Err(error) => out::told(&format!("settings  {shown} is damaged, and not used: {error}\n")),
+        Err(error) => {
+            out::told(&format!("settings  {shown} is damaged, and not used: {}\n", io_error_text(&error)))
+        }
     }
 }

@@ -95,6 +95,7 @@ fn asked(meant: &[SessionRecord]) -> Outcome<bool> {
 }
 
 fn is_yes(answer: &str) -> bool {
+    // Anything but a clear yes is a no: the deletion cannot be undone.
     matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 

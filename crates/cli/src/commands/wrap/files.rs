@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use longhaul::io_error::io_error_text;
 use longhaul::text_encoding::{DecodedText, encode_like};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -65,6 +66,7 @@ impl ClientFileRecord {
 
     /// Returns the file `now` without the written keys, in its encoding; `None` if they cannot be told from the rest.
     fn without_keys(&self, now: &[u8], before: Option<&[u8]>) -> Option<Vec<u8>> {
+        // Settings in an unknown encoding are not merged: a wrong guess would spoil the rest of the file.
         let before = before.and_then(|before| DecodedText::new(before).strict().ok());
         let text = DecodedText::new(now).strict().ok()?;
         let without = merge::without(&text, before.as_deref(), self.keys.as_ref()?).ok()?;
@@ -218,7 +220,9 @@ fn read(path: &Path) -> Outcome<Option<Vec<u8>>> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(CommandError::new(format!("{} cannot be read: {error}", path.display()))),
+        Err(error) => {
+            Err(CommandError::new(format!("{} cannot be read: {}", path.display(), io_error_text(&error))))
+        }
     }
 }
 
@@ -281,7 +285,7 @@ fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 }
 
 fn cannot(path: &Path, error: &io::Error) -> CommandError {
-    CommandError::new(format!("{} cannot be written: {error}", path.display()))
+    CommandError::new(format!("{} cannot be written: {}", path.display(), io_error_text(error)))
 }
 
 fn hash(bytes: &[u8]) -> String {
@@ -341,7 +345,7 @@ mod tests {
         fs::write(&path, b"{\"theme\":\"caf\xe9\"}").unwrap();
         let change = SettingsFileChange::Json(json!({ "url": "http://x" }));
         let refused = ClientFileChanges::of(&place, "some").plan(&ClientSettingsFile { path, change });
-        assert!(refused.unwrap_err().message().contains("is left alone: it has 1 byte that is no UTF-8"));
+        assert!(refused.unwrap_err().message().contains("is left alone: it has 1 byte that is not UTF-8"));
     }
 
     #[test]

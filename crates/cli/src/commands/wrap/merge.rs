@@ -1,5 +1,6 @@
 //! Changes of some keys in a settings file. All other keys stay.
 
+use longhaul::io_error::json_error_text;
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table};
 
@@ -39,10 +40,11 @@ impl SettingsFileChange {
 fn json(file: &str, keys: &Value) -> Result<String, String> {
     let mut all: Value = match file.trim() {
         "" => Value::Object(Map::new()),
-        text => serde_json::from_str(text).map_err(|error| format!("it is no plain JSON ({error})"))?,
+        text => serde_json::from_str(text)
+            .map_err(|error| format!("it is not plain JSON ({})", json_error_text(&error.to_string())))?,
     };
     if !all.is_object() {
-        return Err("it is no JSON object".to_owned());
+        return Err("it is not a JSON object".to_owned());
     }
     let before = all.clone();
     merge(&mut all, keys);
@@ -103,7 +105,7 @@ fn take_back(all: &mut Value, before: Option<&Value>, keys: &Value) {
 }
 
 fn toml(file: &str, keys: &[(Vec<String>, String)]) -> Result<String, String> {
-    let mut document: DocumentMut = file.parse().map_err(|error| format!("it is no TOML ({error})"))?;
+    let mut document: DocumentMut = file.parse().map_err(|error| format!("it is not TOML ({error})"))?;
     for (path, value) in keys {
         let Some((name, groups)) = path.split_last() else { continue };
         let mut table: &mut Table = document.as_table_mut();
@@ -114,7 +116,7 @@ fn toml(file: &str, keys: &[(Vec<String>, String)]) -> Result<String, String> {
                 table.set_implicit(true);
                 Item::Table(table)
             });
-            table = inner.as_table_mut().ok_or_else(|| format!("its `{group}` is no table"))?;
+            table = inner.as_table_mut().ok_or_else(|| format!("its `{group}` is not a table"))?;
         }
         match table.get_mut(name).and_then(Item::as_value_mut) {
             // An equal value keeps its spelling, such as single quotes.

@@ -29,7 +29,7 @@ impl<'a> ModelCallBill<'a> {
         self.billed.output += output;
     }
 
-    /// Adds a request without a successor: nobody pays for keeping its prefix.
+    /// Adds a request without a successor: keeping its prefix is not paid for.
     pub(crate) fn once(&mut self, read: u64, fresh: u64, output: u64) {
         self.billed.uncached += fresh;
         self.billed.cache_read += read;

@@ -254,6 +254,11 @@ fn summary(
     })
 }
 
+/// Returns the figures of one outcome, in the form of medians. Tables show both in the same columns.
+pub(crate) fn figures_of(cell: &ComparisonCell<'_>, outcome: &ReplayOutcome) -> OutcomeMedians {
+    medians(&[(cell, outcome)])
+}
+
 fn medians(rows: &[(&ComparisonCell<'_>, &ReplayOutcome)]) -> OutcomeMedians {
     OutcomeMedians {
         cost: median_of(rows, &|it| Some(it.cost)),

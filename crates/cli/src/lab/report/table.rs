@@ -4,11 +4,10 @@ use super::figures::{
     NONE, cost, count, counted, or_none, percent, percent_in_sentence, seconds, tokens, visible,
 };
 use super::summary::{
-    ComparisonCell, OutcomeMedians, PolicySummary, RecordingScope, WindowChoice, in_view, share,
+    ComparisonCell, OutcomeMedians, PolicySummary, RecordingScope, WindowChoice, figures_of,
 };
 use super::verdict::{GoalResult, PolicyGoal, basis};
 use super::{NOT_COUNTERFACTUAL, ReplayReport};
-use crate::lab::outcome::ReplayOutcome;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The columns behind the name: the two lines of the head, and the width with the gap before the column.
@@ -187,12 +186,15 @@ impl ReportTextWriter {
         }
         self.line(&format!("  {}", window(any.window, any.window_percent)));
         for outcome in cell.outcomes() {
-            self.row(&format!("    {}", visible(&outcome.policy)), outcome_row(cell, outcome));
+            self.row(
+                &format!("    {}", visible(&outcome.policy)),
+                figure_columns(&figures_of(cell, outcome)),
+            );
         }
     }
 
     fn medians(&mut self, summary: &PolicySummary) {
-        self.row(&format!("    {}", visible(&summary.policy)), medians_row(&summary.medians));
+        self.row(&format!("    {}", visible(&summary.policy)), figure_columns(&summary.medians));
     }
 
     fn row(&mut self, name: &str, figures: [String; COLUMNS.len()]) {
@@ -231,34 +233,19 @@ impl ReportTextWriter {
     }
 }
 
-fn outcome_row(cell: &ComparisonCell<'_>, outcome: &ReplayOutcome) -> [String; COLUMNS.len()] {
-    let needs = &outcome.needs;
-    let too_large = if outcome.overflows > 0 { "!" } else { "" };
+/// Returns the columns behind the name.
+fn figure_columns(figures: &OutcomeMedians) -> [String; COLUMNS.len()] {
+    let too_large = if figures.overflows.is_some_and(|it| it > 0.0) { "!" } else { "" };
     [
-        cost(outcome.cost),
-        or_none(cell.cost_of_baseline(outcome), percent),
-        or_none(in_view(needs), percent),
-        recalled(share(needs.recalled, needs)),
-        or_none(share(needs.lost, needs), percent),
-        percent(outcome.prefix_hit_ratio),
-        outcome.compactions.to_string(),
-        format!("{}{too_large}", tokens(outcome.peak_tokens)),
-        seconds(outcome.waiting_ms as f64),
-    ]
-}
-
-fn medians_row(medians: &OutcomeMedians) -> [String; COLUMNS.len()] {
-    let too_large = if medians.overflows.is_some_and(|it| it > 0.0) { "!" } else { "" };
-    [
-        or_none(medians.cost, cost),
-        or_none(medians.cost_of_baseline, percent),
-        or_none(medians.in_view, percent),
-        recalled(medians.recalled),
-        or_none(medians.lost, percent),
-        or_none(medians.prefix_hit_ratio, percent),
-        or_none(medians.compactions, count),
-        format!("{}{too_large}", or_none(medians.peak_tokens, |it| tokens(it as u64))),
-        or_none(medians.waiting_ms, seconds),
+        or_none(figures.cost, cost),
+        or_none(figures.cost_of_baseline, percent),
+        or_none(figures.in_view, percent),
+        recalled(figures.recalled),
+        or_none(figures.lost, percent),
+        or_none(figures.prefix_hit_ratio, percent),
+        or_none(figures.compactions, count),
+        format!("{}{too_large}", or_none(figures.peak_tokens, |it| tokens(it as u64))),
+        or_none(figures.waiting_ms, seconds),
     ]
 }
 

@@ -12,7 +12,7 @@ use longhaul_core::ids::CallId;
 use longhaul_core::message::{Part, Role, ToolCall, ToolStatus};
 use serde_json::Value;
 
-use super::thread::{RivalView, RivalViewItem};
+use super::thread::{CLEARED, RivalView, RivalViewItem};
 use super::{RivalContext, lines, request};
 use crate::lab::policy::{ContextPolicy, PolicyEdit, PolicyInput, PolicyRequest, SideCall};
 use crate::lab::recording::SessionRecording;
@@ -33,7 +33,6 @@ const ORDER_TOKENS: u64 = 1_200;
 const RESTORED_FILES: usize = 5;
 /// The maximum tokens of such a file. Of a larger one only the path comes back.
 const RESTORED_FILE_TOKENS: u64 = 5_000;
-const CLEARED: &str = "[Old tool result content cleared]";
 /// The sentences around a summary. Their wording is an assumption.
 const LEAD: &str = "The window was full, so the conversation so far was replaced by this summary:";
 const CONTINUE: &str = "Go on with the last task. Do not ask the user about it again.";
@@ -62,23 +61,20 @@ impl ClaudeCodePolicy {
     /// Clears old results if that is enough. Nothing happens if a summary is necessary anyway.
     fn clear(&mut self, moment: &RivalContext<'_>) -> Option<PolicyEdit> {
         let before = moment.total(&self.thread);
-        let cleared = self.clearable_results().into_iter();
-        let cleared: Vec<(usize, RivalViewItem)> = cleared
-            .filter_map(|at| {
-                let item = self.thread.items[at].with_cleared_result(moment.recording, CLEARED)?;
-                Some((at, item))
-            })
-            .collect();
-        let tokens = |at: usize| self.thread.items[at].segment.tokens;
-        let gained: u64 =
-            cleared.iter().map(|(at, item)| tokens(*at).saturating_sub(item.segment.tokens)).sum();
+        let found = self.clearable_results();
+        let gained: u64 = found.iter().filter_map(|at| self.gain_of_clearing(moment.recording, *at)).sum();
         if gained < CLEARED_MINIMUM_TOKENS || before - gained >= Self::threshold(moment.budget()) {
             return None;
         }
-        for (at, item) in cleared {
-            self.thread.items[at] = item;
-        }
+        self.thread.clear_results(moment.recording, &found, CLEARED);
         moment.clearing(before, &self.thread, format!("{gained} tokens of old results cleared"))
+    }
+
+    /// Returns the tokens that clearing a result frees, less those of the placeholder.
+    fn gain_of_clearing(&self, recording: &SessionRecording, at: usize) -> Option<u64> {
+        let item = self.thread.items.get(at)?;
+        let cleared = item.with_cleared_result(recording, CLEARED)?;
+        Some(item.segment.tokens.saturating_sub(cleared.segment.tokens))
     }
 
     /// Returns the results older than the kept ones.

@@ -52,7 +52,7 @@ impl GoosePolicy {
         let items = &self.thread.items;
         let newest = items.iter().rev().find(|item| item.is_user());
         let prompt = newest.cloned();
-        // The note differs: in a chat a person can be asked, in a loop of tools nobody is there.
+        // The note differs: in a chat a person can be asked, in a loop of tools no person is there.
         let is_last = items.last().is_some_and(RivalViewItem::is_user);
         let texts = REMOVED_PERCENT
             .iter()
@@ -113,7 +113,7 @@ impl GoosePolicy {
         moment.clearing(before, &self.thread, why).filter(|_| !described.is_empty())
     }
 
-    /// Returns one call for each pair; nobody waits for them.
+    /// Returns one call for each pair. The agent does not wait for them.
     fn description_calls(&self, moment: &RivalContext<'_>) -> Vec<SideCall> {
         let counter = &moment.recording.counter;
         let calls = self.described.iter().filter_map(|entry| {

@@ -141,11 +141,7 @@ impl ContextPolicy for LangChainToolClearing {
         let results: Vec<usize> =
             (0..sent.items.len()).filter(|at| sent.items[*at].role == Role::Tool).collect();
         let cleared = results.len().saturating_sub(KEPT_RESULTS);
-        for at in &results[..cleared] {
-            if let Some(item) = sent.items[*at].with_cleared_result(recording, CLEARED) {
-                sent.items[*at] = item;
-            }
-        }
+        sent.clear_results(recording, &results[..cleared], CLEARED);
         // The same results are cleared anew in every request. Only newly cleared ones count as an edit.
         let is_more = cleared > std::mem::replace(&mut self.cleared, cleared);
         let why = format!("all but the newest {KEPT_RESULTS} results cleared");

@@ -2,7 +2,7 @@
 
 use longhaul_core::message::Role;
 
-use super::thread::{RivalView, RivalViewItem};
+use super::thread::{CLEARED, RivalView, RivalViewItem};
 use super::{RivalContext, chars_by_four, lines, request};
 use crate::lab::policy::{ContextPolicy, PolicyEdit, PolicyInput, PolicyRequest, SideCall};
 use crate::lab::recording::SessionRecording;
@@ -24,7 +24,6 @@ const PRUNE_PROTECT_TOKENS: u64 = 40_000;
 const PRUNE_MINIMUM_TOKENS: u64 = 20_000;
 /// The tool whose result is never pruned.
 const PROTECTED_TOOL: &str = "skill";
-const CLEARED: &str = "[Old tool result content cleared]";
 const QUESTION: &str = "What did we do so far?";
 const CONTINUE: &str =
     "Continue if you have next steps, or stop and ask for clarification if you are unsure how to proceed.";
@@ -62,11 +61,7 @@ impl OpenCodePolicy {
         if gained <= PRUNE_MINIMUM_TOKENS {
             return None;
         }
-        for at in found {
-            if let Some(cleared) = self.thread.items[at].with_cleared_result(moment.recording, CLEARED) {
-                self.thread.items[at] = cleared;
-            }
-        }
+        self.thread.clear_results(moment.recording, &found, CLEARED);
         moment.clearing(
             before,
             &self.thread,
@@ -200,6 +195,7 @@ impl ContextPolicy for OpenCodePolicy {
 }
 
 fn tail_budget(usable: u64) -> u64 {
+    // The lower bound holds in small windows too, where it is more than a quarter.
     (usable / 4).clamp(TAIL_MIN_TOKENS, TAIL_MAX_TOKENS)
 }
 

@@ -10,6 +10,9 @@ use longhaul_core::message::{Message, Part, Role, ToolResult};
 use crate::lab::policy::ViewSegment;
 use crate::lab::recording::{RecordedMessage, SessionRecording};
 
+/// The placeholder that both Claude Code and opencode write in place of a cleared result.
+pub(super) const CLEARED: &str = "[Old tool result content cleared]";
+
 /// The view of a peer, and the peer's position in the recording.
 #[derive(Default)]
 pub(super) struct RivalView {
@@ -73,6 +76,20 @@ impl RivalView {
 
     pub(super) fn view(&self) -> Vec<ViewSegment> {
         self.items.iter().map(|item| item.segment.clone()).collect()
+    }
+
+    /// Replaces the content of results by `placeholder`.
+    pub(super) fn clear_results(
+        &mut self,
+        recording: &SessionRecording,
+        results: &[usize],
+        placeholder: &str,
+    ) {
+        for at in results {
+            if let Some(cleared) = self.items[*at].with_cleared_result(recording, placeholder) {
+                self.items[*at] = cleared;
+            }
+        }
     }
 
     /// Replaces a range with `new`.

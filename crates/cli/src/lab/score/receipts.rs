@@ -33,7 +33,7 @@ pub(crate) struct ReceiptsError {
 #[non_exhaustive]
 pub(crate) enum ReceiptsErrorKind {
     /// The file cannot be read.
-    #[error("it cannot be read: {0}")]
+    #[error("it cannot be read: {}", longhaul::io_error::io_error_text(.0))]
     Io(#[from] std::io::Error),
     /// The file is no JSON of the expected shape.
     #[error("it has another shape than expected: {0}")]

@@ -78,7 +78,7 @@ impl ScriptedSummariser {
 
     pub(crate) fn answer(&self, task: &SummaryTask<'_>) -> String {
         let text = match self {
-            // The replay itself handles these two, so nobody needs an answer from here.
+            // The replay itself handles these two, so no answer is needed here.
             Self::StandIn | Self::Extract => return String::new(),
             Self::Fixed(text) => return text.to_string(),
             Self::Written(write) => return write(task),

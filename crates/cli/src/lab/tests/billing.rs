@@ -1,4 +1,4 @@
-//! What is billed, to the token.
+//! The bill of a replay, to the token.
 
 use crate::lab::outcome::{BilledTokens, ReplayOutcome};
 use crate::lab::policy::SideCall;

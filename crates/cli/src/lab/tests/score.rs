@@ -1,4 +1,4 @@
-//! What views keep of public data and of cases of our own. Floors are what is kept today; a goal that is not reached
+//! The content that views keep of public data and of our own cases. Floors are what is kept today; a goal that is not reached
 //! stands beside its floor.
 
 use std::path::PathBuf;

@@ -31,12 +31,12 @@ impl TextCounter for Words {
     }
 }
 
-/// What happens in a recording.
+/// An entry of a recording.
 #[derive(Clone, Copy)]
 pub(crate) enum Line {
     User(&'static str),
     Says(&'static str),
-    /// What is said, and one argument of one call.
+    /// A text, and one argument of one call.
     Calls(&'static str, &'static str),
     Result(&'static str),
 }
@@ -105,7 +105,7 @@ fn assistant(at: usize, parts: Vec<Part>) -> EventBody {
     }
 }
 
-/// What is shown at one request.
+/// The view of one request.
 #[derive(Clone)]
 pub(crate) enum Shown {
     Entry(usize),

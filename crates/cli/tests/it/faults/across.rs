@@ -12,7 +12,7 @@ use super::api::Api;
 use super::fleet::{Fleet, TAKEN_OVER, owned, until};
 use super::model::{Asked, Call, Model, Say};
 use super::nodes::common_to_nodes;
-use super::server::{PATIENCE, Place, Rules, Server};
+use super::server::{PATIENCE, Place, Rules, ServerProcess};
 use super::talk::{brief, rest};
 use crate::postgres::Schema;
 
@@ -34,8 +34,8 @@ struct Two {
     schema: Schema,
     _model: Model,
     _places: [Place; 3],
-    one: Server,
-    other: Server,
+    one: ServerProcess,
+    other: ServerProcess,
 }
 
 impl Two {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::api::Api;
 use super::model::{Asked, Call, Model, Say};
-use super::server::{PATIENCE, Place, Rules, Server, Shared};
+use super::server::{PATIENCE, Place, Rules, ServerProcess, Shared};
 use super::talk::{Talker, brief, busy};
 use crate::bench::{is_running, write_closed};
 use crate::cluster::Cluster;
@@ -43,7 +43,7 @@ pub(crate) struct Fleet {
     pub(crate) ways: Vec<Proxy>,
     /// From the other nodes to each node.
     pub(crate) doors: Vec<Proxy>,
-    pub(crate) nodes: Vec<Server>,
+    pub(crate) nodes: Vec<ServerProcess>,
 }
 
 /// A session in which a tool runs that does not end by itself.

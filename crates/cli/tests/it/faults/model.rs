@@ -13,6 +13,7 @@ use axum::http::Response;
 use axum::routing::{get, post};
 use futures_util::{Stream, StreamExt};
 use longhaul_core::plan::ORDER_START;
+use longhaul_testkit::chat;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -217,7 +218,7 @@ fn answer(shared: &Shared, say: Say, tokens: u64) -> impl Stream<Item = Result<B
         if !pace.is_zero() {
             tokio::time::sleep(pace).await;
         }
-        chunk(json!([{ "index": 0, "delta": delta, "finish_reason": null }]), Value::Null)
+        chat::delta_event("x", &delta)
     });
     let end = futures_util::stream::once(async move {
         if stalls {
@@ -226,18 +227,9 @@ fn answer(shared: &Shared, say: Say, tokens: u64) -> impl Stream<Item = Result<B
         if let Some(before_end) = before_end {
             before_end();
         }
-        let finished = chunk(json!([{ "index": 0, "delta": {}, "finish_reason": finish }]), Value::Null);
-        let usage = json!({ "prompt_tokens": tokens, "completion_tokens": 20, "total_tokens": tokens + 20 });
-        finished + &chunk(json!([]), usage) + "data: [DONE]\n\n"
+        chat::finish_event("x", finish) + &chat::usage_event("x", tokens, 20) + chat::DONE_EVENT
     });
     words.chain(end).map(|text| Ok(Bytes::from(text)))
-}
-
-fn chunk(choices: Value, usage: Value) -> String {
-    let chunk = json!({
-        "id": "x", "object": "chat.completion.chunk", "model": "fake-1", "choices": choices, "usage": usage
-    });
-    format!("data: {chunk}\n\n")
 }
 
 fn written(shared: &Shared, call: Call) -> Value {

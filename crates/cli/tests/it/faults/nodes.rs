@@ -13,7 +13,7 @@ use super::api::Api;
 use super::fleet::{Fleet, LEASE, TAKEN_OVER, until};
 use super::model::{Model, Say};
 use super::rng::Rng;
-use super::server::{PATIENCE, Place, Rules, Server, Shared};
+use super::server::{PATIENCE, Place, Rules, ServerProcess, Shared};
 use super::talk::{Talker, brief, busy, conclude, talkers};
 use super::{number, seed};
 use crate::bench::write_closed;
@@ -43,7 +43,7 @@ async fn nodes_die_and_every_session_goes_on_elsewhere() {
     let talkers = talkers(sessions, seed, &common);
     let mut rng = Rng::of(seed, "nodes");
     let (mut struck, mut slowest) = ([0; 3], Duration::ZERO);
-    let mut running: Vec<Option<Server>> = (0..NODES).map(|_| None).collect();
+    let mut running: Vec<Option<ServerProcess>> = (0..NODES).map(|_| None).collect();
     for round in 0..rounds {
         for (place, node) in places.iter().zip(&mut running) {
             if node.is_none() {
@@ -110,7 +110,7 @@ fn talk_to_all(apis: &[Api], talkers: &[Talker], round: usize) -> JoinSet<()> {
 
 /// Does that to a node, and waits until the others have its sessions. For how long one of them with work had none after
 /// the end of its lease, at most.
-async fn strike(node: &mut Option<Server>, fault: Fault, schema: &Schema) -> Duration {
+async fn strike(node: &mut Option<ServerProcess>, fault: Fault, schema: &Schema) -> Duration {
     let server = node.take().unwrap();
     match fault {
         Fault::Kill => {

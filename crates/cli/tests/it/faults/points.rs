@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use super::check::{self, Findings};
 use super::model::{Asked, Call, Model, Say};
 use super::rng::Rng;
-use super::server::{Place, Rules, Server};
+use super::server::{Place, Rules, ServerProcess};
 use super::shim::{Moment, kind};
 use super::talk::{Talker, conclude};
 use super::{rounds, seed};
@@ -48,7 +48,7 @@ async fn about_to_compact(model: &Model) -> (Place, Talker) {
 }
 
 /// Sends a message and waits for the end of the run, or of the process; whether it was the run's.
-async fn turn(server: &Server, talker: &Talker) -> bool {
+async fn turn(server: &ServerProcess, talker: &Talker) -> bool {
     if talker.begin(&server.api).await.is_err() {
         return false;
     }

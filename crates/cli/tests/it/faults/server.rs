@@ -139,7 +139,7 @@ impl Place {
     }
 
     /// Starts the server, or says how it ended instead.
-    pub(crate) async fn try_start(&self, rules: Rules) -> Result<Server, Ended> {
+    pub(crate) async fn try_start(&self, rules: Rules) -> Result<ServerProcess, Ended> {
         let mut child = self.command(rules).spawn().unwrap();
         let said = Said::default();
         // Standard error is read from the start: with a full pipe the server would stop at its next log line.
@@ -158,11 +158,11 @@ impl Place {
         let token = self.shared.as_ref().map_or(&own, |shared| &shared.token);
         let token = std::fs::read_to_string(token).unwrap();
         let api = Api::new(self.http.clone(), &format!("http://{base}"), token.trim());
-        Ok(Server { child, api, said, listens })
+        Ok(ServerProcess { child, api, said, listens })
     }
 
     #[track_caller]
-    pub(crate) fn start(&self, rules: Rules) -> impl Future<Output = Server> {
+    pub(crate) fn start(&self, rules: Rules) -> impl Future<Output = ServerProcess> {
         let caller = std::panic::Location::caller();
         async move {
             let started = self.try_start(rules).await;
@@ -193,14 +193,14 @@ pub(crate) struct Ended {
 }
 
 /// A running server. It is killed when it is dropped.
-pub(crate) struct Server {
+pub(crate) struct ServerProcess {
     child: Child,
     pub(crate) api: Api,
     said: Said,
     listens: JoinHandle<()>,
 }
 
-impl Server {
+impl ServerProcess {
     /// `kill -9`.
     pub(crate) async fn kill(mut self) -> Ended {
         self.child.start_kill().unwrap();

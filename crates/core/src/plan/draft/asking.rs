@@ -3,7 +3,9 @@
 use super::super::transcript::SummaryTranscript;
 use super::super::verbatim::shortened;
 use super::super::{SummaryWriterModel, extract};
-use super::{DraftSection, LEAST_TOKENS, ORDER_START, PruningAgentState, SectionProgress, SummaryDraft};
+use super::{
+    DraftSection, LEAST_TOKENS, ORDER_START, PruningAgentState, SectionProgress, SummaryDraft, agent,
+};
 use crate::budget::Budget;
 use crate::event::{EditReason, ViewOperation};
 use crate::history::{ViewItem, request_messages};
@@ -36,7 +38,8 @@ impl SummaryDraft {
     /// is chosen where both fit. A part that fits neither is read in pieces.
     pub fn request(&mut self, view: &[ViewItem], budget: &Budget) -> Option<SummaryRequest> {
         if self.agent == PruningAgentState::Fresh {
-            self.agent = self.prune(view, budget).map_or(PruningAgentState::None, PruningAgentState::Asked);
+            self.agent =
+                agent::prune(self, view, budget).map_or(PruningAgentState::None, PruningAgentState::Asked);
         }
         if let PruningAgentState::Asked(pruning) = &self.agent {
             let text = pruning.request(&self.once_more())?;

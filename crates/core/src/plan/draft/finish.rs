@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use super::super::documents::shortened_groups;
+use super::super::imported_summary::standing_orders;
 use super::super::{PlanContext, counted, earlier_summary};
 use super::{
-    DraftSection, MARK, PruningAgentState, SectionProgress, SummaryDraft, SummaryRejection, defused, subject,
+    DraftSection, MARK, PruningAgentState, SectionProgress, SummaryDraft, SummaryRejection, agent, defused,
+    subject,
 };
 use crate::estimate::TokensByScript;
 use crate::event::{EditKind, SummaryCheck, ViewEdit, ViewOperation};
@@ -13,7 +16,7 @@ use crate::ids::{EditId, LogHandle};
 use crate::message::{Message, Part};
 use crate::meter::MeterReading;
 use crate::retention::system_messages::SystemMessages;
-use crate::retention::user_text::{UserText, order_list, user_room};
+use crate::retention::user_text::{UserText, user_room};
 use crate::usage::Usage;
 
 /// The sizes that are tried where extracts are too long beside an earlier summary: shares of the pinned facts and of
@@ -84,7 +87,7 @@ impl SummaryDraft {
             return Err(SummaryRejection::Stale);
         }
         match &self.agent {
-            PruningAgentState::Asked(pruning) if pruning.is_done() => self.pruned(pruning, history),
+            PruningAgentState::Asked(pruning) if pruning.is_done() => agent::pruned(self, pruning, history),
             _ => self.fitted(&self.edit, &self.floor, history),
         }
     }
@@ -148,7 +151,8 @@ impl SummaryDraft {
                 .any(|op| matches!(op, ViewOperation::Placeholder { seq, .. } if *seq == from))
         });
         let cleared: Vec<usize> = cleared.map(|(at, _)| at).collect();
-        let floor = context.after_choice(&gone, &cleared, 0);
+        let excerpts = self.excerpt_tokens(context.history);
+        let floor = context.reading(|unit| !gone[unit], &cleared, excerpts);
         let messages = context.messages() - context.units.messages_in(&gone) + self.sections.len() as u64;
         let edit = context.view_edit(
             self.edit.ops.clone(),
@@ -160,6 +164,17 @@ impl SummaryDraft {
         );
         let edit = self.fitted(&edit, &floor, context.history).ok()?;
         context.may_commit(&edit).then_some(edit)
+    }
+
+    /// Returns the tokens of the typed messages that the edit shows by their beginning and their end.
+    fn excerpt_tokens(&self, history: &History) -> TokensByScript {
+        let excerpts = self.edit.ops.iter().filter_map(|op| match op {
+            ViewOperation::Placeholder { seq, excerpt, cut: true } => {
+                Some(shortened_groups(history, *seq, excerpt))
+            }
+            _ => None,
+        });
+        excerpts.sum()
     }
 
     /// Returns the draft with extracts only, and without usage or refusals.
@@ -340,6 +355,7 @@ impl SummaryDraft {
         quotes_only: bool,
     ) -> Vec<String> {
         let whole: Vec<u64> = quotes.iter().map(|quote| quote.whole_tokens()).collect();
+        // A divisor below: a draft may have nothing to quote.
         let all = whole.iter().sum::<u64>().max(1);
         let texts = quotes.iter().zip(whole).map(|(quote, tokens)| {
             // The product of two token counts may exceed 64 bits.
@@ -355,7 +371,7 @@ impl SummaryDraft {
         let last = self.sections.len().saturating_sub(1);
         let sections = self.sections.iter().zip(quotes).enumerate();
         let texts = sections.map(|(at, (section, quote))| {
-            let orders = if at == last { order_list(history) } else { String::new() };
+            let orders = if at == last { standing_orders(history) } else { String::new() };
             let standing = self.standing_text(history, orders, &section.handles);
             section.render(history, &standing, quote, quotes_only)
         });

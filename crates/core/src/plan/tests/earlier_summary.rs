@@ -73,3 +73,69 @@ fn the_next_summary_is_asked_to_carry_the_last_on() {
         assert!(format!("{:?}", edit.ops).contains("deploy/plan.toml"), "{last}");
     }
 }
+
+/// A session that goes on after a client's compaction: a summary of another log, then turns.
+fn continued_from(summary: &str, is_note: bool) -> Log {
+    let mut log = Log::new();
+    let message = Message::user("m", vec![Part::text(summary)]);
+    log.add(if is_note {
+        EventBody::NoteAdded { message, why: crate::event::NoteReason::Imported }
+    } else {
+        EventBody::message_taken(message)
+    });
+    for turn in 0..24 {
+        log.typed(&format!("question{turn} {}", "word ".repeat(150)));
+        log.say(&format!("answer{turn} {}", "word ".repeat(150)));
+    }
+    log
+}
+
+#[test]
+fn the_next_edit_keeps_what_an_imported_summary_quotes() {
+    use crate::retention::user_text::{ORDERS_TITLE, TITLE};
+    let head = format!("{MARK} of 28 earlier messages: lh:2-29");
+    let orders = format!("{ORDERS_TITLE}\n- o1: Never push to main without asking me.");
+    let quotes = format!(
+        "{TITLE}\n[1] Port the parser src/parser.rs for ticket 4711.\n    Always use tabs.\n[14] step 12"
+    );
+    let facts = "Files read, newest last:\n- src/lexer.rs";
+    let summary = format!("{head}\n\n{orders}\n\n{quotes}\n\n{facts}\n\nGoal: port src/parser.rs with Ilse");
+    for (name, is_note) in
+        [("adaptive", true), ("adaptive", false), ("reactive-overflow", true), ("summarization", true)]
+    {
+        let mut log = continued_from(&summary, is_note);
+        let edit = match log.plan(&Budget::new(8_000, None), &policy(name), &PlanTrigger::Overflow) {
+            Plan::Edit(edit) => *edit,
+            Plan::Summarise(draft) => draft.finish_extractive(&log.history).unwrap(),
+            other => panic!("{name}: {other:?}"),
+        };
+        log.commit(&edit);
+        // The edit after the next has no imported message in the view, only in the log.
+        for turn in 50..74 {
+            log.typed(&format!("question{turn} {}", "word ".repeat(150)));
+            log.say(&format!("answer{turn} {}", "word ".repeat(150)));
+        }
+        for round in 0..2 {
+            let shown = log.shown();
+            for kept in [
+                "Port the parser src/parser.rs",
+                "Always use tabs.",
+                "Never push to main",
+                "src/lexer.rs",
+                "with Ilse",
+            ] {
+                assert!(shown.contains(kept), "{name} {round}: {kept} {shown}");
+            }
+            assert!(!shown.contains("lh:2-29"), "a handle of another log leads nowhere: {shown}");
+            if round == 0 {
+                let last = log.plan(&Budget::new(8_000, None), &policy(name), &PlanTrigger::Overflow);
+                let last = match last {
+                    Plan::Edit(edit) => *edit,
+                    Plan::Summarise(draft) => draft.finish_extractive(&log.history).unwrap(),
+                    other => panic!("{name}: {other:?}"),
+                };
+                log.commit(&last);
+            }
+        }
+    }
+}

@@ -90,3 +90,122 @@ fn a_refused_message_is_cut_too() {
     let edit = edit(log.plan(&budget, &policy("adaptive"), &PlanTrigger::Overflow));
     assert!(edit.compressed_bound <= log.bound() * 7 / 10, "{edit:?}");
 }
+
+/// A document of about `tokens` tokens in numbered clauses.
+fn contract(tokens: usize) -> String {
+    let clauses =
+        (0..tokens / 12).map(|at| format!("Clause {at}: the tenant pays rent number {at} in time.\n"));
+    format!("Here is the contract. What do you think?\n{}", clauses.collect::<String>())
+}
+
+fn clauses(log: &Log) -> usize {
+    log.shown().matches("Clause ").count()
+}
+
+/// The edit that a plan leads to, with an extract in place of a summary.
+fn edit_by(log: &Log, window: u64, name: &str, occasion: &PlanTrigger) -> ViewEdit {
+    match log.plan(&Budget::new(window, None), &policy(name), occasion) {
+        Plan::Edit(edit) => *edit,
+        Plan::Summarise(draft) => draft.finish_extractive(&log.history).unwrap(),
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_document_is_cut_before_it_is_dropped() {
+    for name in ["adaptive", "reactive-overflow", "truncation"] {
+        let mut log = Log::new();
+        let text = contract(10_800);
+        let seq = log.typed(&text);
+        let all = clauses(&log);
+        log.say("I have read it.");
+        log.typed("And what does clause 20 mean?");
+        let usable = Budget::new(16_384, None).usable;
+        let first = edit_by(&log, 16_384, name, &PlanTrigger::Routine);
+        log.commit(&first);
+        let kept = clauses(&log);
+        assert!(kept * 4 > all && log.bound() > usable / 3, "{name}: {kept} of {all} {}", first.why);
+        assert!(log.bound() <= first.compressed_bound, "{name}: {} {}", log.bound(), first.compressed_bound);
+        let shown = log.shown();
+        assert!(shown.contains(&format!("{} ", crate::truncate::MARKER)), "{name}: {shown}");
+        assert!(shown.contains(&format!("the whole is lh:{seq}\n")), "{name}: {shown}");
+        assert!(shown.starts_with("Here is the contract.") && shown.contains("Clause 0:"), "{name}: {shown}");
+        assert_eq!(log.routine(16_384, &policy(name)), Plan::Fits, "{name}");
+
+        // Later edits cut it further, and it never grows again.
+        let mut before = kept;
+        for turn in 0..3 {
+            for at in 0..24 {
+                log.say(&format!("Answer {turn} {at} {}", "word ".repeat(150)));
+                log.typed(&format!("And what does number {turn} {at} mean? {}", "word ".repeat(150)));
+            }
+            let next = edit_by(&log, 16_384, name, &PlanTrigger::Overflow);
+            log.commit(&next);
+            assert!(clauses(&log) <= before, "{name}: {before} {}", log.shown());
+            before = clauses(&log);
+        }
+        log.add(EventBody::ViewRestored { edit_id: log.history.edits().last().unwrap().edit.id.clone() });
+        assert_eq!(log.history.entry(seq).unwrap().message.text(), text);
+    }
+}
+
+#[test]
+fn a_document_in_the_middle_is_cut_beside_a_summary() {
+    for name in ["adaptive", "reactive-overflow"] {
+        let mut log = talk(8, 300);
+        log.typed(&contract(7_000));
+        log.say("I have read it.");
+        for at in 0..3 {
+            log.typed(&format!("And what does clause {at} mean? {}", "word ".repeat(300)));
+            log.say(&format!("It means that {}", "word ".repeat(300)));
+        }
+        let all = clauses(&log);
+        let edit = edit_by(&log, 16_384, name, &PlanTrigger::Overflow);
+        let mut after = Log { history: log.history.clone(), fixed: log.fixed };
+        after.commit(&edit);
+        assert!(after.shown().starts_with(MARK), "{name}: {}", after.shown());
+        assert!(
+            (all / 5..all).contains(&clauses(&after)),
+            "{name}: {} of {all} {}",
+            clauses(&after),
+            edit.why
+        );
+        assert!(
+            after.bound() <= edit.compressed_bound,
+            "{name}: {} {}",
+            after.bound(),
+            edit.compressed_bound
+        );
+        after.add(EventBody::ViewRestored { edit_id: edit.id.clone() });
+        assert_eq!(after.shown(), log.shown(), "{name}");
+    }
+}
+
+#[test]
+fn the_largest_result_of_the_newest_step_is_cut_first() {
+    let mut log = talk(10, 150);
+    log.typed("Read them all.");
+    let ids: Vec<String> = (0..4).map(|at| format!("call{at}")).collect();
+    let calls = ids.iter().map(|id| {
+        Part::ToolCall(ToolCall {
+            call_id: id.as_str().into(),
+            name: "read".to_owned(),
+            arguments: "{}".to_owned(),
+            provider_id: None,
+            native: None,
+        })
+    });
+    log.answer(calls.collect());
+    for (at, id) in ids.iter().enumerate() {
+        let text = format!(" r{at}").repeat(if at == 3 { 9_000 } else { 900 });
+        let result = crate::history::closing_result(&id.as_str().into(), ToolStatus::Completed, &text);
+        log.add(EventBody::ToolFinished { result });
+    }
+    let edit = edit(log.routine(16_384, &policy("adaptive")));
+    log.commit(&edit);
+    let shown = log.shown();
+    for at in 0..3 {
+        assert_eq!(shown.matches(&format!(" r{at}")).count(), 900, "result {at} is whole: {}", edit.why);
+    }
+    assert!(shown.matches(" r3").count() > 900, "{}", edit.why);
+}

@@ -138,6 +138,9 @@ fn the_section_is_taken_out_of_an_earlier_summary() {
     let section = quoted(&["One.\n\nTwo.", "Three."], 1_000);
     let summary = format!("[SUMMARY] of 3 messages.\n\n{}\n\nFiles read:\n- a.rs", section.trim_end());
     assert_eq!(without_section(&summary), "[SUMMARY] of 3 messages.\n\nFiles read:\n- a.rs");
+    let twice = format!("{summary}\n\n{}\n\nNext steps: go on", section.trim_end());
+    let rest = without_section(&twice);
+    assert_eq!(rest, "[SUMMARY] of 3 messages.\n\nFiles read:\n- a.rs\n\nNext steps: go on");
 }
 
 #[test]
@@ -210,6 +213,140 @@ fn scripts_without_blanks_are_quoted() {
     );
 }
 
+#[test]
+fn a_replaced_order_is_kept_before_statements() {
+    let chatter: Vec<String> =
+        (0..40).map(|at| format!("We talked about lovely gardens and {}.", "a".repeat(at + 3))).collect();
+    let mut texts = vec!["Let's plan.", "Keep answers under 50 words.", "Keep answers under 80 words."];
+    texts.extend(chatter.iter().map(String::as_str));
+    let text = quoted(&texts, 80);
+    assert!(text.contains("[2] Keep answers under 50 words. (replaced by [3])"), "{text}");
+    assert!(text.contains("[3] Keep answers under 80 words."), "{text}");
+}
+
+#[test]
+fn tags_of_the_user_are_quoted() {
+    for text in [
+        "<user_query>\nMigrate the tables. Never drop a table.\n</user_query>",
+        "<user_message>\nfrom now on reply in Spanish\n</user_message>",
+        "Please mind my rules:\n<house_rules>\nNever mention competitors.\n</house_rules>",
+        "<output_format>Always answer as YAML.</output_format>",
+        "Keep the attribute order:\n<my-button id=\"a\">\nNever rename this element\n</my-button>",
+    ] {
+        let quoted = quoted(&["Hello.", text], 1_000);
+        for line in text.lines() {
+            assert!(quoted.contains(line), "{line}: {quoted}");
+        }
+    }
+}
+
+#[test]
+fn blocks_of_known_programs_are_left_out() {
+    for name in [
+        "system-reminder",
+        "environment_details",
+        "environment_context",
+        "command-name",
+        "command-message",
+        "command-args",
+        "local-command-stdout",
+        "local-command-caveat",
+        "ide_opened_file",
+        "ide_selection",
+        "file_content",
+        "tool_result",
+        "user_instructions",
+    ] {
+        let text = quoted(&["Hello.", &format!("<{name}>\nAlways be odd.\n</{name}>\nRename it.")], 1_000);
+        assert!(text.contains("[2] Rename it.") && !text.contains("odd"), "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_message_of_blocks_alone_is_quoted() {
+    let block = "<file_content path=\"a\">\nNever drop a table.\n</file_content>";
+    assert!(quoted(&["Hello.", block], 1_000).contains("Never drop a table."));
+    let reminder = "<system-reminder>\nAlways be terse.\n</system-reminder>";
+    assert!(quoted(&["Hello.", reminder], 1_000).contains("Always be terse."));
+}
+
+/// A task of about 550 tokens: 25 numbered requirements, then prose.
+fn long_task() -> (Vec<String>, String) {
+    let mut rules: Vec<String> = [
+        "Do not push.",
+        "Use no unsafe code.",
+        "Reject files larger than 10 MB.",
+        "Strings are delimited by double quotes.",
+        "The minimum Rust version is 1.85.",
+        "When done, print the word FINISHED.",
+    ]
+    .map(str::to_owned)
+    .into();
+    rules.extend((0..19).map(|at| format!("Put the part {} into its own file.", "b".repeat(at + 3))));
+    let numbered: Vec<String> =
+        rules.iter().enumerate().map(|(at, rule)| format!("{}. {rule}", at + 1)).collect();
+    let prose = "I had a look at the tax table yesterday and it seems about right to me. ".repeat(3)
+        + &(0..14).map(|at| format!("The page was slow again at {at}. ")).collect::<String>();
+    let task =
+        format!("Implement the parser.\n\nRequirements:\n{}\n\n{prose}\n\nThanks.", numbered.join("\n"));
+    (rules, task)
+}
+
+#[test]
+fn the_first_task_is_quoted_whole() {
+    let (rules, task) = long_task();
+    let text = quoted(&[&task, "Go on.", "What about the log?"], 1_500);
+    for line in task.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    // Its list lines outlast weaker orders of later messages.
+    let steps: Vec<String> =
+        (0..80).map(|at| format!("Fix the bug in the {} page.", "c".repeat(at + 3))).collect();
+    let mut texts = vec![&*task];
+    texts.extend(steps.iter().map(String::as_str));
+    let text = quoted(&texts, 600);
+    for rule in &rules {
+        assert!(text.contains(rule), "{rule}: {text}");
+    }
+}
+
+#[test]
+fn a_task_of_one_long_sentence_is_quoted_whole() {
+    let task = format!("Port these parts: {}.", (0..60).map(|at| format!("part{at}, ")).collect::<String>());
+    let text = quoted(&[&task, "Go on."], 1_000);
+    assert!(text.contains("part30, part31,") && text.contains("part59"), "{text}");
+}
+
+#[test]
+fn a_long_first_message_leaves_room_for_orders() {
+    let prose: String = (0..150).map(|at| format!("The page {at} was slow again this morning. ")).collect();
+    let text = quoted(&[&prose, "Never restart server 3.", "Is it done?"], 300);
+    assert!(text.contains("Never restart server 3."), "{text}");
+}
+
+#[test]
+fn the_middle_of_a_long_message_is_quoted_last() {
+    let pages: String = (0..30).map(|at| format!("The page {at} was slow again this morning. ")).collect();
+    let jobs: String = (0..30).map(|at| format!("The job {at} was late again last night. ")).collect();
+    let message = format!("{pages}\nDo not rename public functions.\n- no print statements\n{jobs}Bye.");
+    let texts = ["Hello.", &message, "I like fish.", "Is it done?"];
+    let text = quoted(&texts, 3_000);
+    assert!(text.contains("The page 29 was slow") && text.contains("The job 5 was"), "{text}");
+    let text = quoted(&texts, 300);
+    let parts = [
+        "The page 0 was",
+        "Bye.",
+        "Do not rename public functions.",
+        "no print statements",
+        "I like fish.",
+        "Is it done?",
+    ];
+    for part in parts {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("The job 5 was"), "{text}");
+}
+
 proptest::proptest! {
     /// The section never exceeds its room, and every line of it but the title and the count is the user's.
     #[test]
@@ -220,4 +357,13 @@ proptest::proptest! {
         proptest::prop_assert!(text.is_empty() || text.starts_with(TITLE));
         proptest::prop_assert_eq!(text, quoted(&texts, room));
     }
+}
+
+#[test]
+fn quotes_of_an_imported_summary_are_quoted_again() {
+    let summary = format!(
+        "[SUMMARY] of 28 earlier messages.\n\n{TITLE}\n[1] Port the parser.\n    Use tabs.\n[9] go on"
+    );
+    let text = quoted(&[&summary, "Is it done?"], 1_000);
+    assert_eq!(text, format!("{TITLE}\n[1] Port the parser.\n    Use tabs.\n[9] go on\n[11] Is it done?\n"));
 }

@@ -1,4 +1,4 @@
-//! What clients send along with their messages: stored, and never sent to a model.
+//! Metadata that clients send with their messages: stored, and never sent to a model.
 
 use serde_json::json;
 

@@ -17,7 +17,7 @@ impl Stage {
         self.run.history().orders().map(|order| order.text.clone()).collect()
     }
 
-    /// What the next request says.
+    /// Returns the text of the next request.
     fn said(&self) -> Vec<String> {
         request_messages(self.run.history().view()).iter().map(Message::text).collect()
     }
@@ -81,7 +81,7 @@ fn a_pin_of_the_models_is_stored_with_its_result_or_not_at_all() {
     let results = [
         (ToolStatus::Completed, "Standing order o1 is pinned.".to_owned()),
         (ToolStatus::Completed, "Standing order o1 says that already.".to_owned()),
-        (ToolStatus::Error, "Not pinned: a standing order has a text.".to_owned()),
+        (ToolStatus::Error, "Not pinned: a standing order must have a text.".to_owned()),
     ];
     assert_eq!(stage.results(), results);
     assert_eq!(stage.active(), ["Answer in French"]);

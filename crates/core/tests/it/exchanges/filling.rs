@@ -107,7 +107,7 @@ struct Seen {
     served: u64,
 }
 
-struct World<'t> {
+struct SimulatedConversation<'t> {
     rng: Rng,
     now_ms: u64,
     templates: &'t [Template],
@@ -132,7 +132,7 @@ struct World<'t> {
     seen: Seen,
 }
 
-impl<'t> World<'t> {
+impl<'t> SimulatedConversation<'t> {
     fn new(seed: u64, templates: &'t [Template]) -> Self {
         let mut rng = Rng::new(seed);
         let is_calm = rng.chance(30);
@@ -562,7 +562,7 @@ fn windows_fill_and_no_request_waits_no_call_is_wasted_and_no_summary_is_lost() 
     let (templates, mut all) = (templates(), Seen::default());
     for seed in seeds {
         let _named = Named(seed);
-        let seen = World::new(seed, &templates).play();
+        let seen = SimulatedConversation::new(seed, &templates).play();
         all.written += seen.written;
         all.used += seen.used;
         all.failed += seen.failed;

@@ -9,13 +9,13 @@ use longhaul_core::meter;
 use longhaul_core::run::{MAX_PAUSES, Run, RunLoopInput, RunStatus};
 
 use super::model::Course;
-use super::world::World;
+use super::world::SimulatedRun;
 use crate::{handles, validity};
 
 /// Requests are smaller than this when the newest message and the fixed part alone are well inside the window.
 const NEVER_TOO_LONG_PERCENT: u64 = 40;
 
-impl World {
+impl SimulatedRun {
     /// Before `event` is stored.
     pub(crate) fn check_event(&mut self, event: &Event) {
         let history = &self.mirror;

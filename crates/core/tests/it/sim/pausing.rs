@@ -7,9 +7,9 @@ use longhaul_core::run::MAX_PAUSES;
 use longhaul_core::usage::Usage;
 
 use super::model::Course;
-use super::world::World;
+use super::world::SimulatedRun;
 
-impl World {
+impl SimulatedRun {
     /// A model goes on where it was, or begins to say something else; and stops where it is to pause, or before.
     pub(crate) fn means_to_say(&mut self, course: &mut Course, max_output: u64, pause_at: Option<u64>) {
         let goes_on = self.run.history().is_paused();

@@ -59,7 +59,7 @@ pub(crate) enum What {
     RetryNow,
 }
 
-pub(crate) struct World {
+pub(crate) struct SimulatedRun {
     pub(crate) rng: Rng,
     pub(crate) verbose: bool,
     pub(crate) clock: u64,
@@ -97,7 +97,7 @@ pub(crate) struct Guards {
     pub(crate) handled: u64,
 }
 
-impl World {
+impl SimulatedRun {
     pub(crate) fn new(seed: u64, verbose: bool) -> Self {
         let mut rng = Rng::new(seed);
         let truth = Truth::new(&mut rng);
@@ -213,7 +213,7 @@ impl World {
 }
 
 /// People.
-impl World {
+impl SimulatedRun {
     fn send_message(&mut self) {
         let id = QueueId::new(format!("q{:05}", self.sent));
         self.sent += 1;
@@ -383,7 +383,7 @@ impl World {
 }
 
 /// The store.
-impl World {
+impl SimulatedRun {
     fn store(&mut self, bodies: Vec<EventBody>) -> Vec<Event> {
         let mut stored = Vec::new();
         for body in bodies {
@@ -434,7 +434,7 @@ impl World {
 }
 
 /// Effects, and how they end.
-impl World {
+impl SimulatedRun {
     fn fly(&mut self, after: u64, what: What) {
         self.flights.push(Flight { due: self.clock + after, what });
     }

@@ -10,7 +10,9 @@ fn request(texts: &[&str], mark: bool) -> Arc<RequestEnvelope> {
     let cache = if mark { json!({ "type": "ephemeral" }) } else { Value::Null };
     let message = |text: &&str| json!({ "role": "user", "content": [{ "type": "text", "text": text, "cache_control": cache }] });
     let messages: Vec<Value> = texts.iter().map(message).collect();
-    Arc::new(ChatCodec.read(json!({ "model": "m", "messages": messages }).to_string().into()).unwrap())
+    Arc::new(
+        ChatCodec.parse_request(json!({ "model": "m", "messages": messages }).to_string().into()).unwrap(),
+    )
 }
 
 fn state() -> ConversationState {
@@ -70,7 +72,7 @@ fn what_was_made_of_it_counts_and_what_is_too_large_is_not_kept() {
     let texts = |count: usize| vec!["x"; count];
     let feed = |conversation: &Arc<GatewayConversation>, envelope: &Arc<RequestEnvelope>| {
         let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
-        let pieces = ChatCodec.segments(&items, 0).unwrap();
+        let pieces = ChatCodec.parse_segments(&items, 0).unwrap();
         let mut state = state();
         state.count(&pieces);
         state.log.feed(pieces).unwrap();
@@ -93,7 +95,7 @@ fn what_was_made_of_it_counts_and_what_is_too_large_is_not_kept() {
     assert_eq!(held(), (1, large.bytes()), "the other one gives way");
     let parts: Vec<serde_json::Value> = vec![json!({ "type": "text", "text": "x" }); 60];
     let body = json!({ "model": "m", "messages": [{ "role": "user", "content": parts }] });
-    let parts = Arc::new(ChatCodec.read(body.to_string().into()).unwrap());
+    let parts = Arc::new(ChatCodec.parse_request(body.to_string().into()).unwrap());
     let other = find(&cache, 3, &parts);
     let unread = other.bytes();
     feed(&other, &parts);

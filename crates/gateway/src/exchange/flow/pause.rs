@@ -6,6 +6,7 @@ use longhaul_core::usage::Usage;
 use longhaul_wire::edit::{PartialResponse, StreamPosition};
 
 /// The share of the window, in percent, at which an answer is stopped.
+// Sessions pause answers at the same share (`core/run/pausing.rs`). See decision 0018.
 const FULL_PERCENT: u64 = 90;
 
 /// The wait for the end of a word, in tokens, bounded because some scripts have no blanks.

@@ -60,6 +60,7 @@ impl AnswerFlow {
         let is_wanted = match route.request.left_output(self.left_tokens) {
             Ok(Some(left)) => route.budget().room(&self.outbound_request).is_some_and(|room| room < left),
             Ok(None) => true,
+            // An answer that cannot be judged is passed on as it ended.
             Err(_) => false,
         };
         let is_full = match self.usage().filter(|usage| usage.input_tokens > 0 && usage.output_tokens > 0) {
@@ -201,6 +202,7 @@ impl AnswerFlow {
             return PartialUsage::reported(&usage);
         }
         let begun = begun.map(|usage| usage.input_tokens).filter(|input| *input > 0);
+        // The beginning of a stream may already report the input. That figure is better than the estimate.
         PartialUsage { input: begun.unwrap_or(self.outbound_request.input), output, is_estimated: true }
     }
 }
@@ -395,11 +397,11 @@ impl AnswerFlow {
     /// Returns the model's complete step.
     fn hidden_step(&self) -> Option<ModelStep> {
         let said = self.step.as_ref()?;
-        let mut step = self.wire.step(&self.wire.collect(&said.raw)?)?;
+        let mut step = self.wire.parse_model_step(&self.wire.collect_answer(&said.raw)?)?;
         if !said.begun.is_empty() {
             let mut with_text = step.items.iter_mut();
             with_text.find_map(|item| {
-                *item = self.wire.with_text_before(item, &said.begun)?;
+                *item = self.wire.prepend_text(item, &said.begun)?;
                 Some(())
             });
         }

@@ -38,7 +38,7 @@ pub(in crate::exchange) fn moved(text: &str, to: impl Fn(Seq) -> Seq) -> String 
     loop {
         let end = rest.find(|char: char| !is_of_handle(char)).unwrap_or(rest.len());
         let (handle, behind) = rest.split_at(end);
-        // Somebody may quote the beginning of a handle, so what cannot be parsed stays as it is.
+        // A text may quote the beginning of a handle, so what cannot be parsed stays as it is.
         let Ok(LogHandle(LogRange { from, to: last })) = handle.parse::<LogHandle>() else { break };
         all.push_str(&LogHandle(LogRange { from: to(from), to: to(last) }).to_string());
         rest = behind;

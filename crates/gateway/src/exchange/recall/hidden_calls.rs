@@ -9,6 +9,8 @@ use super::super::conversation::ItemDigest;
 use longhaul_wire::edit::HiddenCallReplay;
 
 /// The memory of all entries together, in bytes.
+// An evicted step is left out of the next request. A history without hidden calls is valid in every dialect (decision
+// 0029).
 const MAX_BYTES: usize = 32 << 20;
 
 /// The maximum number of steps.

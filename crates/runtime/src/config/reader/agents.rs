@@ -36,7 +36,7 @@ fn agent(
     let wrong = if name == own {
         Some("has the name of the file's own agent (`name`)".to_owned())
     } else if !is_name(&name) {
-        Some(format!("is no name: 1 to {NAME_CHARS} letters, digits, `-`, `_` and `.`, and not __same__"))
+        Some(format!("is not a name: 1 to {NAME_CHARS} letters, digits, `-`, `_` and `.`, and not __same__"))
     } else {
         None
     };

@@ -2,7 +2,7 @@
 
 use super::super::keys::{self, SAME_MODEL};
 use super::super::model::{StrategyKind, TriggerConfig};
-use super::super::node;
+use super::super::node::{self, is_spelling_of};
 use super::{ConfigNode, ConfigProblemKind, ConfigReader, amount, choose, whole};
 
 pub(super) const SHARE: &str = "above 0 and at most 1";
@@ -11,10 +11,9 @@ pub(super) const SHARE: &str = "above 0 and at most 1";
 pub(in crate::config) fn check_options(reader: &mut ConfigReader<'_>, strategy: StrategyKind) {
     let Some(options) = reader.find("context.compression.options") else { return };
     for entry in options.entries() {
-        let Some((_, owners)) = keys::OPTIONS.iter().find(|(option, _)| *option == entry.key) else {
-            continue;
-        };
-        let path = format!("context.compression.options.{}", entry.key);
+        let known = keys::OPTIONS.iter().find(|(option, _)| is_spelling_of(&entry.key, option));
+        let Some((option, owners)) = known else { continue };
+        let path = format!("context.compression.options.{option}");
         // The reference file lists the options of all strategies with their defaults, and must parse.
         if !owners.contains(&strategy) && !says_default(&path, &entry.node) {
             let message = format!("is an option of {}, not of {}", listed(owners), strategy.as_str());

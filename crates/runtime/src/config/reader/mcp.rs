@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::super::keys;
 use super::super::mcp::{McpCommand, McpHttpEndpoint, McpServerConfig, McpToolFilter, McpTransport};
 use super::{ConfigEntry, ConfigNode, ConfigProblemKind, ConfigReader, ConfigValue, is_map, text, whole};
 use crate::config::is_server_name;
@@ -34,7 +35,7 @@ fn mcp_server(
     let (node, path) = (&entry.node, format!("{path}.{}", entry.key));
     if !is_server_name(&entry.key) {
         let message =
-            "is no name for a server: a letter, then letters, digits, - and single _, at most 32 in all";
+            "is not a name for a server: a letter, then letters, digits, - and single _, at most 32 in all";
         reader.problem(entry.at, &path, ConfigProblemKind::Conflict(message.to_owned()));
     }
     if !is_map(node) {
@@ -108,10 +109,10 @@ fn of_the_other_kind(
     reader: &mut ConfigReader<'_>,
     node: &ConfigNode,
     path: &str,
-    keys: &[&str],
+    unfit: &[&str],
     message: &str,
 ) {
-    for entry in node.entries().iter().filter(|entry| keys.contains(&entry.key.as_str())) {
+    for entry in node.entries().iter().filter(|entry| keys::spelled(&entry.key, unfit).is_some()) {
         let path = format!("{path}.{}", entry.key);
         reader.problem(entry.at, &path, ConfigProblemKind::Conflict(message.to_owned()));
     }

@@ -77,6 +77,7 @@ impl ToolTask {
         };
         let answer = tokio::select! {
             biased;
+            // A cancelled run does not wait for a hook. The result of the tool is kept without its addition.
             () = self.stop.cancelled() => return nothing,
             answer = hooks.post_tool_use(ask) => answer.unwrap_or_default(),
         };

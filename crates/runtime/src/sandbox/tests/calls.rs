@@ -179,7 +179,7 @@ def call(name, number, *arguments):
     )
 }
 
-/// What [`making`] has said of a call.
+/// The outcome of a call, as [`making`] prints it.
 pub(super) fn error_of(said: &str, name: &str) -> i32 {
     let line = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("{name}: {said}")).parse().unwrap()

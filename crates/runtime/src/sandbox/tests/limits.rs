@@ -1,4 +1,4 @@
-//! What a child may use.
+//! The resources of a child.
 
 use super::*;
 

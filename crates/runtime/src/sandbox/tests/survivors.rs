@@ -1,4 +1,4 @@
-//! What a child leaves behind.
+//! Processes that a child leaves behind.
 
 use rustix::process::{Pid, Signal, kill_process};
 

@@ -1,4 +1,4 @@
-//! What a search finds, and what it is not led to by.
+//! The files that a search finds, and links that must not lead it elsewhere.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn found(workspace: &Workspace, start: &str) -> Vec<String> {
     found
 }
 
-/// What a walk finds that reads the rules by itself, wherever they lead.
+/// Returns the files of a walk that reads the rules by itself, wherever they lead.
 fn reference(root: &Path, start: &str) -> Vec<String> {
     let mut walk = WalkBuilder::new(root.join(start));
     // As for the tools: hidden files count, no repository is needed, and global rules do not apply.

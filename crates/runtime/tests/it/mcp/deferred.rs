@@ -6,18 +6,15 @@ use std::sync::{Arc, Mutex};
 
 use longhaul::agent::Agent;
 use longhaul::hooks::{ApprovalDecision, ApprovalRequest};
-use longhaul::session::{Runtime, Session};
-use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::estimate::tool_tokens;
-use longhaul_core::event::{EventBody, RunEnd};
-use longhaul_core::message::{Part, ToolCall, ToolResult, ToolStatus};
+use longhaul_core::event::{Event, EventBody, RunEnd};
+use longhaul_core::message::{ToolCall, ToolStatus};
 use longhaul_core::run::ToolApproval;
 use longhaul_providers::ModelRequest;
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
-use longhaul_store::{BlobStore, MemoryStore, SharedStore};
 use serde_json::{Value, json};
 
-use super::{Place, Running, python, script};
+use super::{McpSession, Place, python, result_text, script};
 
 const TOOLS: usize = 120;
 
@@ -54,80 +51,29 @@ fn many_tools() -> String {
     Value::Array(tools).to_string()
 }
 
-struct World {
-    runtime: Runtime,
-    model: Arc<ScriptedProvider>,
-    store: SharedStore,
-    running: Running,
-    _folder: TemporaryFolder,
-    _place: Place,
+/// Opens a session with the many tools, whose model gives the answers in a window.
+async fn session_with(
+    test: &str,
+    answers: Vec<ScriptedAnswer>,
+    window: u64,
+    change: impl FnOnce(&mut Agent),
+) -> Option<McpSession> {
+    session_of_model(test, scripted(answers, window), change).await
 }
 
-impl World {
-    async fn new(
-        test: &str,
-        answers: Vec<ScriptedAnswer>,
-        window: u64,
-        change: impl FnOnce(&mut Agent),
-    ) -> Option<Self> {
-        Self::of(test, ScriptedProvider::new(ModelScript::turns(answers)).window(window), change).await
-    }
-
-    async fn of(test: &str, model: ScriptedProvider, change: impl FnOnce(&mut Agent)) -> Option<Self> {
-        let python = python(test)?;
-        let place = Place::new();
-        fs::write(place.path("ws/tools.json"), many_tools()).unwrap();
-        let running = place.start(script(python, &["listed", "tools.json"])).await.unwrap();
-        let (folder, store) = (TemporaryFolder::new().unwrap(), Arc::new(MemoryStore::new()));
-        let (runtime, model) = served(&running, &folder, store.clone(), model, change).await;
-        Some(Self { runtime, model, store, running, _folder: folder, _place: place })
-    }
-
-    /// The same sessions after a restart, of an agent with that window.
-    async fn restarted(self, answers: Vec<ScriptedAnswer>, window: u64) -> Self {
-        let store = Arc::clone(&self.store);
-        drop(self.runtime);
-        let model = ScriptedProvider::new(ModelScript::turns(answers)).window(window);
-        let (runtime, model) = served(&self.running, &self._folder, store, model, |_| {}).await;
-        Self { runtime, model, ..self }
-    }
-
-    async fn session(&self) -> Session {
-        self.runtime.create(None).await.unwrap()
-    }
-
-    fn requests(&self) -> Vec<ModelRequest> {
-        self.model.log().into_iter().filter_map(|record| record.request).collect()
-    }
-
-    async fn events(&self, session: &Session) -> Vec<EventBody> {
-        let log = self.runtime.log(session.id()).await.unwrap();
-        log.into_iter().map(|event| event.body).collect()
-    }
-
-    async fn results(&self, session: &Session) -> Vec<ToolResult> {
-        let finished = |event| match event {
-            EventBody::ToolFinished { result } => Some(result),
-            _ => None,
-        };
-        self.events(session).await.into_iter().filter_map(finished).collect()
-    }
-}
-
-async fn served(
-    running: &Running,
-    folder: &TemporaryFolder,
-    store: SharedStore,
+async fn session_of_model(
+    test: &str,
     model: ScriptedProvider,
     change: impl FnOnce(&mut Agent),
-) -> (Runtime, Arc<ScriptedProvider>) {
-    let model = Arc::new(model.keep_requests());
-    let mut agent = testing::agent(model.clone(), folder).await.unwrap();
-    for tool in running.servers.tools() {
-        agent.tools.add(tool).unwrap();
-    }
-    change(&mut agent);
-    (Runtime::new(agent, store, BlobStore::in_memory(64 << 20)), model)
+) -> Option<McpSession> {
+    let (python, place) = (python(test)?, Place::new());
+    fs::write(place.path("ws/tools.json"), many_tools()).unwrap();
+    let server = script(python, &["listed", "tools.json"]);
+    Some(McpSession::start(place, server, model, change).await)
+}
+
+fn scripted(answers: Vec<ScriptedAnswer>, window: u64) -> ScriptedProvider {
+    ScriptedProvider::new(ModelScript::turns(answers)).window(window)
 }
 
 fn says(text: &str) -> ScriptedAnswer {
@@ -147,16 +93,12 @@ fn sent_calls(request: &ModelRequest) -> Vec<(&str, &str)> {
     calls.map(|call| (call.name.as_str(), call.arguments.as_str())).collect()
 }
 
-fn made_calls(events: &[EventBody]) -> Vec<ToolCall> {
-    let messages = events.iter().filter_map(|event| match event {
+fn made_calls(log: &[Event]) -> Vec<ToolCall> {
+    let messages = log.iter().filter_map(|event| match &event.body {
         EventBody::AssistantAdded { message, .. } => Some(message),
         _ => None,
     });
     messages.flat_map(|message| message.tool_calls().cloned().collect::<Vec<_>>()).collect()
-}
-
-fn text(result: &ToolResult) -> String {
-    result.content.iter().filter_map(Part::as_text).collect()
 }
 
 #[tokio::test]
@@ -167,30 +109,34 @@ async fn a_hundred_and_twenty_tools_work_in_a_window_of_32k() {
         says("The invoice is there."),
     ];
     let test = "a_hundred_and_twenty_tools_work_in_a_window_of_32k";
-    let Some(world) = World::new(test, answers, WINDOW, |_| {}).await else { return };
-    let all: u64 = world.running.servers.tools().iter().map(|tool| tool_tokens(&tool.spec())).sum();
+    let Some(world) = session_with(test, answers, WINDOW, |_| {}).await else { return };
+    let all: u64 = world.tools.iter().map(|tool| tool_tokens(&tool.spec())).sum();
     assert!((31_000..36_000).contains(&all), "{all} tokens of foreign tools");
-    let session = world.session().await;
+    let session = &world.test.session;
     assert_eq!(session.ask("Bill ACME.").await.unwrap().end, Some(RunEnd::Stop));
-    assert_eq!(world.model.invalid_requests(), 0);
+    assert_eq!(world.test.model.invalid_requests(), 0);
 
-    let requests = world.requests();
+    let requests = world.test.requests();
     let told: u64 = requests[0].tools.iter().map(tool_tokens).sum();
     assert!(told < WINDOW / 10, "{told} tokens of {:?}", names(&requests[0]));
     assert!(names(&requests[0]).ends_with(&["tool_search", "tool_call", "pin"]), "{:?}", names(&requests[0]));
     assert!(requests.iter().all(|request| request.tools == requests[0].tools), "the prefix stays cached");
 
-    let results = world.results(&session).await;
-    assert!(text(&results[0]).contains(r#""name":"t__invoice_create""#), "{}", text(&results[0]));
-    assert!(text(&results[0]).contains(r#""required":["customer"]"#), "{}", text(&results[0]));
+    let results = world.test.tool_results().await;
+    assert!(
+        result_text(&results[0]).contains(r#""name":"t__invoice_create""#),
+        "{}",
+        result_text(&results[0])
+    );
+    assert!(result_text(&results[0]).contains(r#""required":["customer"]"#), "{}", result_text(&results[0]));
     // The server was called by its own name with the model's bytes.
     assert!(
-        text(&results[1]).contains(r#""arguments":{"customer":"ACME","lines":3}"#),
+        result_text(&results[1]).contains(r#""arguments":{"customer":"ACME","lines":3}"#),
         "{}",
-        text(&results[1])
+        result_text(&results[1])
     );
 
-    let made = made_calls(&world.events(&session).await);
+    let made = made_calls(&world.test.log().await);
     assert_eq!(made[1].name, "t__invoice_create", "history has the tool itself");
     assert_eq!(made[1].arguments, r#"{"customer":"ACME","lines":3}"#);
     assert_eq!(sent_calls(&requests[2])[1], ("tool_call", CALL), "a request calls what it lists");
@@ -215,13 +161,13 @@ async fn a_person_is_asked_about_the_tool_itself() {
         agent.rules.default_approval = ToolApproval::Ask;
         agent.hooks = agent.hooks.clone().with_approval_handler(Arc::new(handler));
     };
-    let Some(world) = World::new(test, answers, WINDOW, ask).await else { return };
-    let session = world.session().await;
+    let Some(world) = session_with(test, answers, WINDOW, ask).await else { return };
+    let session = &world.test.session;
     session.ask("Bill ACME.").await.unwrap();
     let asked = asked.lock().unwrap().clone();
     assert_eq!(asked, [("t__invoice_create".to_owned(), json!({ "customer": "ACME", "lines": 3 }))]);
-    let results = world.results(&session).await;
-    assert!(text(&results[1]).contains("not on Sundays"), "{results:?}");
+    let results = world.test.tool_results().await;
+    assert!(result_text(&results[1]).contains("not on Sundays"), "{results:?}");
 }
 
 #[tokio::test]
@@ -235,25 +181,26 @@ async fn rules_and_limits_are_those_of_the_tool_itself() {
         agent.rules.approvals.insert("t__record_001".to_owned(), ToolApproval::Deny("by rule".to_owned()));
         agent.rules.max_output_chars.insert("t__record_002".to_owned(), 300);
     };
-    let Some(world) = World::new(test, answers, WINDOW, change).await else { return };
-    let session = world.session().await;
+    let Some(world) = session_with(test, answers, WINDOW, change).await else { return };
+    let session = &world.test.session;
     session.ask("Go.").await.unwrap();
-    let results = world.results(&session).await;
-    assert!(text(&results[0]).contains("by rule"), "{results:?}");
+    let results = world.test.tool_results().await;
+    assert!(result_text(&results[0]).contains("by rule"), "{results:?}");
     assert!(results[1].truncated.is_some(), "{results:?}");
 }
 
 #[tokio::test]
 async fn the_same_call_again_and_again_is_a_loop_of_the_tool_itself() {
     let test = "the_same_call_again_and_again_is_a_loop_of_the_tool_itself";
-    let Some(world) = World::new(test, vec![calls(r#"{"name":"t__record_001"}"#); 12], WINDOW, |_| {}).await
+    let Some(world) =
+        session_with(test, vec![calls(r#"{"name":"t__record_001"}"#); 12], WINDOW, |_| {}).await
     else {
         return;
     };
-    let session = world.session().await;
+    let session = &world.test.session;
     // What the server answers names the call's number, so that results differ; the loop is one of arguments and result.
     let end = session.ask("Go.").await.unwrap().end;
-    let made = made_calls(&world.events(&session).await);
+    let made = made_calls(&world.test.log().await);
     assert!(made.iter().all(|call| call.name == "t__record_001"), "{made:?}");
     assert!(matches!(end, Some(RunEnd::LoopDetected | RunEnd::Error)), "{end:?}");
 }
@@ -271,14 +218,18 @@ async fn a_call_that_the_schema_does_not_allow_is_not_made_and_nobody_is_asked()
         agent.rules.default_approval = ToolApproval::Deny("nobody is there".to_owned());
         agent.rules.approvals.insert("t__invoice_create".to_owned(), ToolApproval::Allow);
     };
-    let Some(world) = World::new(test, answers, WINDOW, change).await else { return };
-    let session = world.session().await;
+    let Some(world) = session_with(test, answers, WINDOW, change).await else { return };
+    let session = &world.test.session;
     assert_eq!(session.ask("Bill ACME.").await.unwrap().end, Some(RunEnd::Stop));
-    let results = world.results(&session).await;
-    assert!(text(&results[0]).contains("`customer` is missing"), "{}", text(&results[0]));
-    assert!(text(&results[0]).contains(r#""lines":{"type":"integer"}"#), "the schema: {}", text(&results[0]));
-    assert!(text(&results[1]).contains("no tool named `invoices`"), "{}", text(&results[1]));
-    assert!(text(&results[1]).contains("t__invoice_create"), "{}", text(&results[1]));
+    let results = world.test.tool_results().await;
+    assert!(result_text(&results[0]).contains("`customer` is missing"), "{}", result_text(&results[0]));
+    assert!(
+        result_text(&results[0]).contains(r#""lines":{"type":"integer"}"#),
+        "the schema: {}",
+        result_text(&results[0])
+    );
+    assert!(result_text(&results[1]).contains("no tool named `invoices`"), "{}", result_text(&results[1]));
+    assert!(result_text(&results[1]).contains("t__invoice_create"), "{}", result_text(&results[1]));
     assert_eq!(
         results.iter().map(|result| result.status).collect::<Vec<_>>(),
         [ToolStatus::Error, ToolStatus::Error, ToolStatus::Completed]
@@ -288,40 +239,34 @@ async fn a_call_that_the_schema_does_not_allow_is_not_made_and_nobody_is_asked()
 #[tokio::test]
 async fn what_was_decided_holds_after_a_restart_in_another_window() {
     let test = "what_was_decided_holds_after_a_restart_in_another_window";
-    let Some(world) = World::new(test, vec![says("Hello.")], WINDOW, |_| {}).await else { return };
-    let session = world.session().await;
+    let Some(world) = session_with(test, vec![says("Hello.")], WINDOW, |_| {}).await else { return };
+    let session = &world.test.session;
     session.ask("Hello?").await.unwrap();
-    let before = world.requests()[0].tools.clone();
-    let id = session.id().clone();
-    drop(session);
-    let world = world.restarted(vec![calls(CALL), says("Done."), says("Hi.")], 1_000_000).await;
-    let again = world.runtime.open(&id).await.unwrap();
-    again.ask("Bill ACME.").await.unwrap();
-    assert_eq!(world.requests()[0].tools, before, "the prefix of the session stays");
-    assert!(text(&world.results(&again).await[0]).contains("ACME"));
-    world.session().await.ask("Hi?").await.unwrap();
-    let new = world.requests().pop().unwrap();
+    let before = world.test.requests()[0].tools.clone();
+    let world = world.restart(scripted(vec![calls(CALL), says("Done."), says("Hi.")], 1_000_000)).await;
+    world.test.session.ask("Bill ACME.").await.unwrap();
+    assert_eq!(world.test.requests()[0].tools, before, "the prefix of the session stays");
+    assert!(result_text(&world.test.tool_results().await[0]).contains("ACME"));
+    world.test.runtime.create(None).await.unwrap().ask("Hi?").await.unwrap();
+    let new = world.test.requests().pop().unwrap();
     assert!(names(&new).contains(&"t__invoice_create"), "a new session has room for all of them");
 }
 
 #[tokio::test]
 async fn a_session_that_was_told_of_all_tools_is_told_of_them_while_they_fit() {
     let test = "a_session_that_was_told_of_all_tools_is_told_of_them_while_they_fit";
-    let Some(world) = World::new(test, vec![says("Hello.")], 1_000_000, |_| {}).await else { return };
-    let session = world.session().await;
+    let Some(world) = session_with(test, vec![says("Hello.")], 1_000_000, |_| {}).await else { return };
+    let session = &world.test.session;
     session.ask("Hello?").await.unwrap();
-    let before = world.requests()[0].tools.clone();
+    let before = world.test.requests()[0].tools.clone();
     assert!(before.len() > TOOLS);
     assert_eq!(session.context().await.unwrap().deferred_tools, 0);
-    let id = session.id().clone();
-    drop(session);
-    let world = world.restarted(vec![says("Still here.")], 200_000).await;
-    world.runtime.open(&id).await.unwrap().ask("And now?").await.unwrap();
-    assert_eq!(world.requests()[0].tools, before);
-    let world = world.restarted(vec![says("Here too.")], WINDOW).await;
-    let again = world.runtime.open(&id).await.unwrap();
-    assert_eq!(again.ask("And now?").await.unwrap().end, Some(RunEnd::Stop));
-    assert!(names(&world.requests()[0]).contains(&"tool_search"), "they do not fit any more");
+    let world = world.restart(scripted(vec![says("Still here.")], 200_000)).await;
+    world.test.session.ask("And now?").await.unwrap();
+    assert_eq!(world.test.requests()[0].tools, before);
+    let world = world.restart(scripted(vec![says("Here too.")], WINDOW)).await;
+    assert_eq!(world.test.session.ask("And now?").await.unwrap().end, Some(RunEnd::Stop));
+    assert!(names(&world.test.requests()[0]).contains(&"tool_search"), "they do not fit any more");
 }
 
 #[tokio::test]
@@ -332,18 +277,18 @@ async fn small_windows_and_models_without_tools_work() {
         calls(CALL),
         says("Done."),
     ];
-    let Some(world) = World::new(test, answers, 12_000, |_| {}).await else { return };
-    let session = world.session().await;
+    let Some(world) = session_with(test, answers, 12_000, |_| {}).await else { return };
+    let session = &world.test.session;
     assert_eq!(session.ask("Bill ACME.").await.unwrap().end, Some(RunEnd::Stop));
-    let told: u64 = world.requests()[0].tools.iter().map(tool_tokens).sum();
+    let told: u64 = world.test.requests()[0].tools.iter().map(tool_tokens).sum();
     assert!(told < 900, "{told} tokens of tools");
-    assert!(text(&world.results(&session).await[1]).contains("ACME"));
+    assert!(result_text(&world.test.tool_results().await[1]).contains("ACME"));
 
     let without = ScriptedProvider::new(ModelScript::always("Hello.")).window(WINDOW).without_tools();
-    let Some(world) = World::of(test, without, |_| {}).await else { return };
-    let session = world.session().await;
+    let Some(world) = session_of_model(test, without, |_| {}).await else { return };
+    let session = &world.test.session;
     session.ask("Hello?").await.unwrap();
-    assert_eq!(world.requests()[0].tools, []);
+    assert_eq!(world.test.requests()[0].tools, []);
     assert_eq!(session.context().await.unwrap().deferred_tools, 0);
 }
 
@@ -351,10 +296,10 @@ async fn small_windows_and_models_without_tools_work() {
 async fn tools_below_their_share_are_told_of() {
     let test = "tools_below_their_share_are_told_of";
     let above = |agent: &mut Agent| agent.rules.defer_above = 0.2;
-    let Some(world) = World::new(test, vec![says("Hello.")], 200_000, above).await else { return };
-    world.session().await.ask("Hello?").await.unwrap();
-    assert!(world.requests()[0].tools.len() > TOOLS);
-    let Some(world) = World::new(test, vec![says("Hello.")], 200_000, |_| {}).await else { return };
-    world.session().await.ask("Hello?").await.unwrap();
-    assert!(names(&world.requests()[0]).contains(&"tool_call"), "a tenth by default");
+    let Some(world) = session_with(test, vec![says("Hello.")], 200_000, above).await else { return };
+    world.test.session.ask("Hello?").await.unwrap();
+    assert!(world.test.requests()[0].tools.len() > TOOLS);
+    let Some(world) = session_with(test, vec![says("Hello.")], 200_000, |_| {}).await else { return };
+    world.test.session.ask("Hello?").await.unwrap();
+    assert!(names(&world.test.requests()[0]).contains(&"tool_call"), "a tenth by default");
 }

@@ -33,7 +33,7 @@ impl Seen {
 }
 
 /// A server on loopback, in a runtime of its own.
-pub(super) struct Fake {
+pub(super) struct FakeMcpServer {
     runtime: Option<tokio::runtime::Runtime>,
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -65,7 +65,7 @@ impl Shared {
     }
 }
 
-impl Fake {
+impl FakeMcpServer {
     pub(super) fn start() -> Self {
         let shared =
             Shared { told: Mutex::default(), notices: broadcast::channel(16).0, elsewhere: Mutex::default() };
@@ -157,7 +157,7 @@ impl Fake {
     }
 }
 
-impl Drop for Fake {
+impl Drop for FakeMcpServer {
     fn drop(&mut self) {
         self.go_away();
     }

@@ -9,7 +9,7 @@ use longhaul::tools::ToolInput;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::fake::{Fake, TOKEN};
+use super::fake::{FakeMcpServer, TOKEN};
 use super::{Place, Running, SCHEMA, server, until};
 
 fn at(url: String, token: &str) -> McpServerConfig {
@@ -17,7 +17,7 @@ fn at(url: String, token: &str) -> McpServerConfig {
     server(McpTransport::Http(McpHttpEndpoint { url, headers }))
 }
 
-async fn connected(fake: &Fake) -> (Place, Running) {
+async fn connected(fake: &FakeMcpServer) -> (Place, Running) {
     let place = Place::new();
     let running = place.start(at(fake.url("/mcp?key=s3cret"), TOKEN)).await.unwrap();
     (place, running)
@@ -25,7 +25,7 @@ async fn connected(fake: &Fake) -> (Place, Running) {
 
 #[tokio::test]
 async fn bytes_pass_in_both_directions_and_every_request_has_the_headers() {
-    let fake = Fake::start();
+    let fake = FakeMcpServer::start();
     let (_place, running) = connected(&fake).await;
     let spec = running.tool("echo").spec();
     assert_eq!((spec.parameters.as_str(), spec.source.as_str()), (SCHEMA, "t"));
@@ -44,7 +44,7 @@ async fn bytes_pass_in_both_directions_and_every_request_has_the_headers() {
 
 #[tokio::test]
 async fn a_token_that_is_refused_is_told_without_it() {
-    let fake = Fake::start();
+    let fake = FakeMcpServer::start();
     let config = at(fake.url("/mcp?key=s3cret-key"), "Bearer s3cret-wrong-one");
     let error = Place::new().start(config).await.err().unwrap().to_string();
     assert!(error.contains("`t` could not be started") && error.contains("HTTP 401"), "{error}");
@@ -55,7 +55,7 @@ async fn a_token_that_is_refused_is_told_without_it() {
 
 #[tokio::test]
 async fn a_secret_that_a_server_repeats_is_not_shown() {
-    let fake = Fake::start();
+    let fake = FakeMcpServer::start();
     let (_place, running) = connected(&fake).await;
     let seen = running.ok("mirror", "{}").await;
     assert_eq!(seen, "[redacted] [redacted]\n{\"sent\":\"[redacted]\",\"by\":\"mirror\"}");
@@ -63,18 +63,18 @@ async fn a_secret_that_a_server_repeats_is_not_shown() {
 
 #[tokio::test]
 async fn an_answer_that_is_hard_to_read_is_read_or_told_at_once() {
-    let fake = Fake::start();
+    let fake = FakeMcpServer::start();
     let (_place, running) = connected(&fake).await;
     for tool in ["half", "half-stream"] {
         assert_eq!(running.ok(tool, "{}").await, r#""\ud800""#, "{tool}");
     }
     let told = running.fails("broken-stream", "{}").await;
-    assert!(told.contains("the answer cannot be read: it is no JSON that can be used"), "{told}");
+    assert!(told.contains("the answer cannot be read: it is not JSON that can be used"), "{told}");
 }
 
 #[tokio::test]
 async fn a_cancelled_call_is_called_off() {
-    let fake = Fake::start();
+    let fake = FakeMcpServer::start();
     let (_place, running) = connected(&fake).await;
     let cancel = CancellationToken::new();
     let (context, mut watching) = running.context(&cancel);
@@ -90,7 +90,7 @@ async fn a_cancelled_call_is_called_off() {
 
 #[tokio::test]
 async fn a_refusal_is_told_as_one() {
-    let fake = Fake::start();
+    let fake = FakeMcpServer::start();
     let (_place, running) = connected(&fake).await;
     let told = running.fails("fail", "{}").await;
     assert!(told.contains("answered HTTP 500: out of order") && told.contains("effect is unknown"), "{told}");
@@ -99,7 +99,7 @@ async fn a_refusal_is_told_as_one() {
 
 #[tokio::test]
 async fn a_server_that_goes_away_and_comes_back() {
-    let mut fake = Fake::start();
+    let mut fake = FakeMcpServer::start();
     let (_place, running) = connected(&fake).await;
     let (context, mut watching) = running.context(&CancellationToken::new());
     let tool = running.tool("wait");
@@ -121,7 +121,7 @@ async fn a_server_that_goes_away_and_comes_back() {
 
 #[tokio::test]
 async fn a_session_that_is_forgotten_is_begun_again_and_its_tools_compared() {
-    let fake = Fake::start();
+    let fake = FakeMcpServer::start();
     let (_place, running) = connected(&fake).await;
     fake.forget_session();
     fake.change();
@@ -147,7 +147,7 @@ async fn an_answer_for_another_request_ends_the_call_with_the_servers_words() {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":"Out of order"}}}}"#)
     };
     let event = |message: String| format!("data: {message}\n\n");
-    let fake = Fake::start();
+    let fake = FakeMcpServer::start();
     let (_place, running) = connected(&fake).await;
     for (status, kind, body) in [
         (400, JSON, error("null")),
@@ -185,7 +185,7 @@ async fn an_answer_for_another_request_ends_the_call_with_the_servers_words() {
 
 #[tokio::test]
 async fn an_answer_without_a_body_ends_the_call() {
-    let fake = Fake::start();
+    let fake = FakeMcpServer::start();
     let (_place, running) = connected(&fake).await;
     for status in [200, 202, 204] {
         fake.answers_calls_with(status, "application/json", "");
@@ -212,7 +212,7 @@ async fn an_answer_without_a_body_ends_the_call() {
 #[tokio::test]
 async fn an_odd_list_of_tools_drops_no_server() {
     let names = async |lists: &[&str]| {
-        let fake = Fake::start();
+        let fake = FakeMcpServer::start();
         fake.answers_lists_with(lists);
         let place = Place::new();
         let started = place.start(at(fake.url("/mcp"), TOKEN));
@@ -249,7 +249,7 @@ async fn a_session_that_the_server_no_longer_knows_is_begun_again_once() {
         (500, error("Unknown session")),
         (400, "Invalid session".to_owned()),
     ] {
-        let fake = Fake::start();
+        let fake = FakeMcpServer::start();
         let (_place, running) = connected(&fake).await;
         fake.answers_unknown_sessions_with(status, &body);
         fake.forget_session();
@@ -277,7 +277,7 @@ async fn an_optional_server_is_waited_for_no_longer_than_for_a_call() {
 
 #[tokio::test]
 async fn a_list_that_changes_is_told_over_the_stream_of_notices() {
-    let fake = Fake::start();
+    let fake = FakeMcpServer::start();
     let (_place, running) = connected(&fake).await;
     // A notice that is sent before the client listens would be lost.
     until("the stream", || fake.seen().iter().any(|request| request.method == Method::GET)).await;
@@ -288,7 +288,7 @@ async fn a_list_that_changes_is_told_over_the_stream_of_notices() {
 
 #[tokio::test]
 async fn a_redirect_is_followed_within_one_server_only() {
-    let (fake, other) = (Fake::start(), Fake::start());
+    let (fake, other) = (FakeMcpServer::start(), FakeMcpServer::start());
     fake.leads_to(other.url("/mcp"));
     let place = Place::new();
     place.start(at(fake.url("/mcp/"), TOKEN)).await.unwrap().ok("echo", "{}").await;
@@ -299,7 +299,7 @@ async fn a_redirect_is_followed_within_one_server_only() {
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_an_error_that_says_where() {
-    let mut fake = Fake::start();
+    let mut fake = FakeMcpServer::start();
     let url = fake.url("/mcp?key=s3cret");
     fake.go_away();
     let error = Place::new().start(at(url, TOKEN)).await.err().unwrap().to_string();

@@ -390,7 +390,7 @@ async fn an_answer_that_nobody_can_read_fails_its_call_at_once() {
         r#"{"jsonrpc":"2.0","result":{"content":["#,
     ] {
         let told = running.fails("raw", &raw(line, 0)).await;
-        assert!(told.contains("`t` answered, but the answer cannot be read: it is no JSON"), "{told}");
+        assert!(told.contains("`t` answered, but the answer cannot be read: it is not JSON"), "{told}");
         assert!(told.contains("effect is unknown"), "{told}");
     }
     let again = running.ok("pid", "{}").await;

@@ -13,7 +13,7 @@ use longhaul_providers::scripted::ScriptedProvider;
 use longhaul_providers::{Limits, ModelEvent, ModelRequest, ModelStream, Provider, ProviderError};
 use serde_json::json;
 
-use super::{World, attribute, text, world, writes_once};
+use super::{ObservedSession, attribute, text, world, writes_once};
 
 /// What a server calls an answer, its model and a tool call.
 #[derive(Clone, Copy)]
@@ -74,7 +74,7 @@ fn part_renamed(part: Part, names: Names) -> Part {
 }
 
 /// A run that calls a tool, against a server with such names.
-async fn run(names: Names) -> World {
+async fn run(names: Names) -> ObservedSession {
     let model = writes_once().model("heron-1");
     let serve = |agent: &mut Agent| agent.provider = Arc::new(Echo { model, names });
     let world = world(writes_once(), ContentCapture::LeftOut, serve).await;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
-use longhaul::session::Runtime;
+use longhaul::agent::Agent;
 use longhaul::telemetry::Telemetry;
-use longhaul::testing::{self, TemporaryFolder};
-use longhaul_store::{BlobStore, MemoryStore};
+use longhaul::testing;
+use longhaul_testkit::TestSession;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -55,11 +55,8 @@ impl Subscriber for Listener {
 }
 
 async fn run_once() {
-    let folder = TemporaryFolder::new().unwrap();
-    let mut agent = testing::agent(Arc::new(writes_once()), &folder).await.unwrap();
-    agent.telemetry = Telemetry::default().named("scribe");
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
-    runtime.create(None).await.unwrap().ask("Please flamingo.").await.unwrap();
+    let name = |agent: &mut Agent, _: &_| agent.telemetry = Telemetry::default().named("scribe");
+    TestSession::with_agent(writes_once(), name).await.session.ask("Please flamingo.").await.unwrap();
 }
 
 #[tokio::test]

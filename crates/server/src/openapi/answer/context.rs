@@ -1,4 +1,4 @@
-//! What the routes answer about the window, and about what makes room in it.
+//! The answers of the routes about the window, and about edits that make room in it.
 #![expect(
     dead_code,
     reason = "shapes that are described, never held; the tests compare them with what is answered"

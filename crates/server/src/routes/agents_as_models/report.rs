@@ -6,14 +6,14 @@ use longhaul::context::ContextReport;
 use longhaul_core::event::{EditKind, Event, EventBody, PartialAnswerReason};
 use longhaul_core::usage::Usage;
 use longhaul_wire::added_fields::{AddedField, TOTALS};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The action of a stream whose head went out before anything was known.
 pub(super) const WAITING_ACTION: &str = "waiting";
 
 /// The strongest edit of the conversation's view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum ViewAction {
+enum ViewAction {
     #[default]
     None,
     Pruned,
@@ -21,7 +21,7 @@ pub(super) enum ViewAction {
 }
 
 impl ViewAction {
-    pub(super) fn as_str(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Pruned => "pruned",
@@ -75,11 +75,7 @@ impl AgentAnswerReport {
             EventBody::StepFailed { usage: Some(usage), .. } => self.add_call(usage),
             EventBody::AssistantAdded { cut: Some(PartialAnswerReason::Paused), .. } => self.restarts += 1,
             EventBody::ViewEdited(edit) => {
-                let action = match edit.kind {
-                    EditKind::Prune => ViewAction::Pruned,
-                    EditKind::Compaction => ViewAction::Compacted,
-                };
-                self.add_edit(action, edit.original_tokens, edit.compressed_tokens);
+                self.add_edit(edit.kind, edit.original_tokens, edit.compressed_tokens);
                 edit.usage.iter().for_each(|usage| self.add_call(usage));
             }
             _ => {}
@@ -92,13 +88,12 @@ impl AgentAnswerReport {
         self.output_tokens += usage.output_tokens;
     }
 
-    /// Adds an edit as the session's watchers are told of it.
-    pub(super) fn add_told_edit(&mut self, action: ViewAction, state: &Value) {
-        let [before, after] = ["originalTokens", "compressedTokens"].map(|key| state[key].as_u64());
-        self.add_edit(action, before.unwrap_or_default(), after.unwrap_or_default());
-    }
-
-    fn add_edit(&mut self, action: ViewAction, before: u64, after: u64) {
+    /// Adds an edit with the sizes of the conversation before and after, in tokens.
+    pub(super) fn add_edit(&mut self, kind: EditKind, before: u64, after: u64) {
+        let action = match kind {
+            EditKind::Prune => ViewAction::Pruned,
+            EditKind::Compaction => ViewAction::Compacted,
+        };
         // Only the first edit's size counts as "before": later edits start from a shortened view.
         if self.action == ViewAction::None {
             self.before = before;
@@ -176,6 +171,7 @@ fn insert(headers: &mut HeaderMap, name: &'static str, value: &str) {
 #[cfg(test)]
 mod tests {
     use longhaul_core::event::FORMAT;
+    use serde_json::Value;
 
     use super::*;
 
@@ -224,10 +220,9 @@ mod tests {
     #[test]
     fn a_compaction_outweighs_a_prune() {
         let mut all = AgentAnswerReport::default();
-        let state = |before: u64, after: u64| json!({ "originalTokens": before, "compressedTokens": after });
-        all.add_told_edit(ViewAction::Pruned, &state(90, 80));
-        all.add_told_edit(ViewAction::Compacted, &state(85, 40));
-        all.add_told_edit(ViewAction::Pruned, &state(60, 50));
+        all.add_edit(EditKind::Prune, 90, 80);
+        all.add_edit(EditKind::Compaction, 85, 40);
+        all.add_edit(EditKind::Prune, 60, 50);
         let mut headers = HeaderMap::new();
         all.describe_edits(true, &mut headers);
         assert_eq!(headers["x-longhaul-action"], "compacted");

@@ -1,9 +1,11 @@
 //! The events of an answer in the AG-UI protocol.
 
+use longhaul_core::event::RunEnd;
+use longhaul_core::usage::Usage;
 use serde_json::{Value, json};
 
 use crate::ui_protocol::{
-    UiApprovalRequest, UiProtocol, UiStreamEnd, UiStreamEvent, UiTextKind, data, text_of,
+    UiApprovalRequest, UiProtocol, UiStreamEnd, UiStreamEvent, UiTextKind, data, edit_name, text_of,
 };
 
 /// A writer of AG-UI events.
@@ -40,13 +42,13 @@ impl AgUiEventWriter {
     fn ends(&self, end: UiStreamEnd) -> Value {
         let mut event = json!({ "type": "RUN_FINISHED", "threadId": self.thread, "runId": self.run });
         match end {
-            UiStreamEnd::Complete { run } => {
-                let outcome = if run["finishReason"] == "cancelled" { "cancelled" } else { "success" };
+            UiStreamEnd::Complete(run) => {
+                let outcome = if run.end == RunEnd::Cancelled { "cancelled" } else { "success" };
                 event["outcome"] = json!({ "type": outcome });
-                if let Some(usage) = usage(&run["usage"]) {
-                    event["usage"] = json!([usage]);
+                if let Some(usage) = &run.usage {
+                    event["usage"] = json!([usage_fields(usage)]);
                 }
-                event["result"] = run;
+                event["result"] = run.to_json();
             }
             UiStreamEnd::Asks(asked) => {
                 let interrupts: Vec<Value> = asked.iter().map(interrupt).collect();
@@ -112,10 +114,11 @@ impl UiProtocol for AgUiEventWriter {
                 custom("tool-output", json!({ "toolCallId": call, "text": text, "offset": offset }))
             }
             UiStreamEvent::Meter(meter) => self.meter(meter),
-            UiStreamEvent::Edit { kind, number, state } => {
+            UiStreamEvent::Edit { kind, number, data, .. } => {
+                let kind = edit_name(kind);
                 // With the client's run in it, since the numbers restart with each answer.
                 let id = format!("{}.{kind}-{number}", self.run);
-                json!({ "type": "ACTIVITY_SNAPSHOT", "messageId": id, "activityType": format!("longhaul.{kind}"), "content": state })
+                json!({ "type": "ACTIVITY_SNAPSHOT", "messageId": id, "activityType": format!("longhaul.{kind}"), "content": data })
             }
             UiStreamEvent::Queue { ids, own } => {
                 custom("queue", json!({ "count": ids.len(), "ids": ids, "position": own }))
@@ -149,11 +152,11 @@ fn interrupt(asked: &UiApprovalRequest) -> Value {
     })
 }
 
-fn usage(usage: &Value) -> Option<Value> {
-    usage.as_object()?;
-    Some(json!({
-        "inputTokens": usage["inputTokens"], "outputTokens": usage["outputTokens"],
-        "totalTokens": usage["totalTokens"], "reasoningTokens": usage["reasoningTokens"],
-        "cachedInputTokens": usage["cacheReadTokens"], "cacheWriteInputTokens": usage["cacheWriteTokens"],
-    }))
+/// Returns a usage report under AG-UI's names.
+fn usage_fields(usage: &Usage) -> Value {
+    json!({
+        "inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens,
+        "totalTokens": usage.total_tokens(), "reasoningTokens": usage.reasoning_tokens,
+        "cachedInputTokens": usage.cache_read_tokens, "cacheWriteInputTokens": usage.cache_write_tokens,
+    })
 }

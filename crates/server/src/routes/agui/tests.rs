@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use longhaul::api_events::ApiEvent;
 use serde_json::{Value, json};
 
 use super::*;
@@ -70,7 +71,8 @@ fn an_answer_with_tools_reads_like_this() {
     ];
     assert_eq!(kinds(&events), expected);
     assert_eq!(events[14]["parentMessageId"], "m-s3");
-    let patch = json!([{ "op": "add", "path": "/longhaul", "value": { "context": { "total": 100 } } }]);
+    let context = json!({ "total": 100, "window": 1_000, "outputReserve": 100, "expectedError": 0.1, "compactionCount": 0 });
+    let patch = json!([{ "op": "add", "path": "/longhaul", "value": { "context": context } }]);
     assert_eq!(events[21]["delta"], patch);
     let last = &events[events.len() - 1];
     assert_eq!(
@@ -81,8 +83,9 @@ fn an_answer_with_tools_reads_like_this() {
 
 #[test]
 fn the_ends_are_told_apart() {
-    let last =
-        |list: &[Value]| events(heard(UiStreamTranslator::awaiting("q1"), list), &Value::Null).pop().unwrap();
+    let last = |list: &[ApiEvent]| {
+        events(heard(UiStreamTranslator::awaiting("q1"), list), &Value::Null).pop().unwrap()
+    };
     assert_eq!(last(&cancelled())["outcome"], json!({ "type": "cancelled" }));
     assert_eq!(
         last(&failed()),

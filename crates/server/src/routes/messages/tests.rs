@@ -359,7 +359,7 @@ async fn page(store: &Arc<CountingStore>, range: MessagePageRange) -> (Vec<Value
     (page.messages.into_iter().map(|shown| known.complete(shown)).collect(), page.has_more)
 }
 
-/// The same page of the fold. What stands outside a page's events says nothing of when a tool began.
+/// Returns the same page of the fold. Events outside of the page do not tell when a tool began.
 fn expected(all: &[(Seq, Value)], range: MessagePageRange) -> (Vec<Value>, bool) {
     let wanted = all.iter().filter(|(seq, _)| {
         range.after.is_none_or(|after| *seq > after) && range.before.is_none_or(|before| *seq < before)

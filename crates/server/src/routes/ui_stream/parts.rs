@@ -1,8 +1,12 @@
 //! The events of an answer as parts of the AI SDK's UI message stream.
 
+use longhaul_core::event::RunEnd;
+use longhaul_core::message::Part;
 use serde_json::{Value, json};
 
-use crate::ui_protocol::{UiProtocol, UiStreamEnd, UiStreamEvent, UiTextKind, UiToolOutcome, data, text_of};
+use crate::ui_protocol::{
+    UiProtocol, UiStreamEnd, UiStreamEvent, UiTextKind, UiToolOutcome, data, edit_name, text_of,
+};
 
 /// The text for a tool's failure without readable output.
 const NO_WORDS: &str = "The tool failed.";
@@ -60,15 +64,16 @@ impl UiProtocol for UiPartWriter {
             UiStreamEvent::Asks { call, approval } => {
                 json!({ "type": "tool-approval-request", "approvalId": approval, "toolCallId": call })
             }
-            UiStreamEvent::Result { call, outcome, content } => result(&call, outcome, content),
+            UiStreamEvent::Result { call, outcome, content } => result(&call, outcome, &content),
             UiStreamEvent::Progress { call, text, offset } => {
                 // Transient parts do not become part of the message, which gets the whole result later.
                 let progress = json!({ "toolCallId": call, "text": text, "offset": offset });
                 json!({ "type": "data-tool-output", "data": progress, "transient": true })
             }
             UiStreamEvent::Meter(meter) => json!({ "type": "data-context", "id": "context", "data": meter }),
-            UiStreamEvent::Edit { kind, number, state } => {
-                json!({ "type": format!("data-{kind}"), "id": format!("{kind}-{number}"), "data": state })
+            UiStreamEvent::Edit { kind, number, data, .. } => {
+                let kind = edit_name(kind);
+                json!({ "type": format!("data-{kind}"), "id": format!("{kind}-{number}"), "data": data })
             }
             UiStreamEvent::Queue { ids, own } => {
                 let queue = json!({ "count": ids.len(), "ids": ids, "position": own });
@@ -100,20 +105,20 @@ fn of_tool(kind: &str, call: &str, tool: Option<&str>) -> Value {
     part
 }
 
-fn result(call: &str, outcome: UiToolOutcome, content: Vec<Value>) -> Value {
+fn result(call: &str, outcome: UiToolOutcome, content: &[Part]) -> Value {
     match outcome {
         UiToolOutcome::Denied => json!({ "type": "tool-output-denied", "toolCallId": call }),
         UiToolOutcome::Failed => {
-            let text = text_of(&content);
+            let text = text_of(content);
             let mut part = of_tool("tool-output-error", call, None);
             part["errorText"] = if text.is_empty() { NO_WORDS.into() } else { text.into() };
             part
         }
         UiToolOutcome::Done => {
-            let is_text = content.iter().all(|part| part["type"] == "text");
+            let is_text = content.iter().all(|part| matches!(part, Part::Text(_)));
             let mut part = of_tool("tool-output-available", call, None);
             // Plain text is shown as it is. A list would be shown as JSON.
-            part["output"] = if is_text { text_of(&content).into() } else { content.into() };
+            part["output"] = if is_text { text_of(content).into() } else { json!(content) };
             part
         }
     }
@@ -121,19 +126,19 @@ fn result(call: &str, outcome: UiToolOutcome, content: Vec<Value>) -> Value {
 
 fn ends(end: UiStreamEnd, out: &mut String) {
     match end {
-        UiStreamEnd::Complete { run } if run["finishReason"] == "cancelled" => {
+        UiStreamEnd::Complete(run) if run.end == RunEnd::Cancelled => {
             // `abort` carries no metadata, so a part of its own comes before it.
-            data(&json!({ "type": "message-metadata", "messageMetadata": run }), out);
+            data(&json!({ "type": "message-metadata", "messageMetadata": run.to_json() }), out);
             data(&json!({ "type": "abort", "reason": "cancelled" }), out);
         }
-        UiStreamEnd::Complete { run } => {
+        UiStreamEnd::Complete(run) => {
             // The SDK has no words for our other reasons. The metadata has the exact one.
-            let reason = match run["finishReason"].as_str() {
-                Some("stop") => "stop",
-                Some("length") => "length",
+            let reason = match run.end {
+                RunEnd::Stop => "stop",
+                RunEnd::Length => "length",
                 _ => "other",
             };
-            data(&json!({ "type": "finish", "finishReason": reason, "messageMetadata": run }), out);
+            data(&json!({ "type": "finish", "finishReason": reason, "messageMetadata": run.to_json() }), out);
         }
         UiStreamEnd::Asks(_) => data(&json!({ "type": "finish", "finishReason": "tool-calls" }), out),
         UiStreamEnd::Waits { message } => {

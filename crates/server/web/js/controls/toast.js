@@ -5,8 +5,14 @@ const STAYS_MS = 14_000;
 
 let timer = null;
 
-/** `actions` are `{label, symbol?, run}`; one that answers a promise may fail, which is said in its place. */
-export function toast({ title, lines = [], actions = [], tone = 'quiet' }) {
+/** What the shown toast is about, for example the name of an edit. */
+let about = null;
+
+/**
+ * `actions` are `{label, symbol?, run}`; one that answers a promise may fail, which is said in its place. `subject` names
+ * what the toast is about, for `closeToastAbout`.
+ */
+export function toast({ title, lines = [], actions = [], tone = 'quiet', subject = null }) {
   const place = byId('toast');
   const said = h('p.form-said', { role: 'alert' });
   const buttons = actions.map(({ label, symbol, run }) => button(label, { symbol, onclick: async (event) => {
@@ -26,6 +32,7 @@ export function toast({ title, lines = [], actions = [], tone = 'quiet' }) {
     buttons.length ? h('div.toast-actions', {}, buttons) : null,
   );
   place.dataset.tone = tone;
+  about = subject;
   place.hidden = false;
   stay(place);
 }
@@ -43,11 +50,17 @@ export function toastHasFocus() {
   return byId('toast').matches(':focus-within');
 }
 
+/** Closes the toast about something that is over, so that it claims nothing that is no longer so. */
+export function closeToastAbout(subject) {
+  if (subject !== null && about === subject) closeToast();
+}
+
 export function closeToast() {
   clearTimeout(timer);
   const place = byId('toast');
   if (place.hidden) return false;
   place.hidden = true;
   place.replaceChildren();
+  about = null;
   return true;
 }

@@ -3,6 +3,9 @@
 export const COMMANDS = [
   { name: 'compact', usage: '/compact [instructions]', says: 'Compact now; words after it steer the summary' },
   { name: 'undo', usage: '/undo', says: 'Bring back what the newest compaction or pruning left out' },
+  { name: 'pin', usage: '/pin <text>', says: 'Add a standing order: the model always sees it whole' },
+  { name: 'orders', usage: '/orders', says: 'List the standing orders' },
+  { name: 'unpin', usage: '/unpin <name>', says: 'Remove a standing order' },
   { name: 'fork', usage: '/fork', says: 'A new session that shares everything up to here' },
   { name: 'export', usage: '/export [jsonl]', says: 'Save the session as Markdown, or as it is stored' },
   { name: 'rename', usage: '/rename <title>', says: 'Give the session another title' },

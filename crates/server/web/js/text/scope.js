@@ -18,9 +18,9 @@ export const SIMPLE = ['ls', 'cat', 'head', 'tail', 'wc', 'grep', 'stat', 'du', 
 /** Signs with a meaning for the shell, as characters: what follows one of them may be another command. */
 const SHELL_SIGNS = [...';&|<>`$(){}\\\n\r\0'];
 
-const parse = (args) => {
+const parse = (argsText) => {
   try {
-    const value = JSON.parse(args);
+    const value = JSON.parse(argsText);
     return value && typeof value === 'object' && !Array.isArray(value) ? value : null;
   } catch {
     return null;
@@ -31,8 +31,8 @@ const words = (command) => command.split(/[ \t]/).filter(Boolean);
 const isName = (word) => word !== undefined && /^[A-Za-z0-9_][A-Za-z0-9_./:@-]*$/.test(word);
 
 /** The limited permission that a call suggests, `{tool, words|command|path}`; `null` if only the tool can be allowed. */
-export function limitedScope({ name: tool, args }) {
-  const values = parse(args);
+export function limitedScope({ name: tool, argsText }) {
+  const values = parse(argsText);
   if (!values) return null;
   if (tool === 'bash') {
     const command = commandOf(values);
@@ -45,9 +45,9 @@ export function limitedScope({ name: tool, args }) {
 }
 
 /** Whether a permission covers a call. */
-export function covers(scope, { name, args }) {
+export function covers(scope, { name, argsText }) {
   if (scope.tool !== name) return false;
-  const values = parse(args);
+  const values = parse(argsText);
   if (scope.words) {
     const command = values && commandOf(values);
     if (command === null || !isPlain(command)) return false;

@@ -6,10 +6,17 @@ import { activity } from '../state/state.js';
 
 const WAITS = { outage: 'The model server does not answer', 'rate-limit': 'The model server asks to wait', 'broken-answer': 'The answer broke off' };
 
+/** What the model server did. A server that answers with an error has answered. */
+function waitReason(reason, error) {
+  const isAnswer = /\(HTTP \d{3}\)/.test(error ?? '');
+  if ((WAITS[reason] ?? WAITS.outage) === WAITS.outage && isAnswer) return 'The model server reports an error';
+  return WAITS[reason] ?? WAITS.outage;
+}
+
 export function retryLine({ reason, error, attempt, until }, now) {
   const left = Math.max(0, until - now);
   const when = left ? `next try in ${duration(Math.ceil(left / 1_000) * 1_000)}${momentBehind(until, now)}` : 'trying again';
-  return `${WAITS[reason] ?? WAITS.outage} · ${when} · try ${count((attempt ?? 0) + 1)} · ${firstLine(error, 140)}`;
+  return `${waitReason(reason, error)} · ${when} · try ${count((attempt ?? 0) + 1)} · ${firstLine(error, 140)}`;
 }
 
 /** The moment of a wait's end, if that lies far ahead; on another day with its date. */

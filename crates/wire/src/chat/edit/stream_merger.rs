@@ -1,5 +1,6 @@
 //! The merger of several Chat Completions streams into one answer.
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::stream_parser::{ChatStreamChunk, ChatStreamParser};
@@ -121,9 +122,9 @@ impl StreamMerger for ChatStreamMerger {
         }
         let held = std::mem::take(&mut self.held);
         let is_finished = self.watcher.seen().finish.is_some();
-        // Clients wait for a finish reason. Without one the answer was cut, and `length` says so.
+        // Clients wait for a finish reason.
         if !is_finished {
-            let choice = json!({ "index": 0, "delta": {}, "finish_reason": "length" });
+            let choice = json!({ "index": 0, "delta": {}, "finish_reason": self.missing_reason(&held) });
             let mut chunk = self.head.clone();
             chunk.insert("choices".to_owned(), json!([choice]));
             let text = Value::Object(chunk).to_string();
@@ -154,6 +155,25 @@ impl StreamMerger for ChatStreamMerger {
 }
 
 impl ChatStreamMerger {
+    /// Returns the finish reason of an answer whose server gave none. `[DONE]` alone shows that text and calls are whole.
+    /// Without it the answer was cut, and `length` says so.
+    fn missing_reason(&self, held: &[Vec<u8>]) -> &'static str {
+        let seen = self.watcher.seen();
+        let is_done = held.iter().any(|raw| SseEvent::parse(raw).data.trim() == "[DONE]");
+        if !is_done || seen.error.is_some() || self.echo.says_nothing() {
+            return "length";
+        }
+        // A call that stops in the middle of its arguments must not run.
+        let mut calls = seen.calls.iter();
+        match seen.calls.is_empty() {
+            true if !seen.text.is_empty() => "stop",
+            false if calls.all(|call| serde_json::from_str::<&RawValue>(&call.arguments).is_ok()) => {
+                "tool_calls"
+            }
+            _ => "length",
+        }
+    }
+
     fn chunk(&mut self, event: &SseEvent<'_>, raw: &[u8], out: &mut Vec<u8>) {
         let data = event.data.trim();
         let Ok(chunk) = serde_json::from_str::<ChatStreamChunk<'_>>(data) else {

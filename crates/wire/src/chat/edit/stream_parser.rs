@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use longhaul_core::message::ModelStopReason;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::edit::{PartialResponse, PartialToolCall, SseEvent, StreamParser, StreamPosition};
+use crate::server_error::error_in_place_of_answer;
 use crate::usage::{chat_usage, llama_cpp_timings};
 use crate::{MAX_TOOL_CALLS, finish};
 
@@ -90,8 +92,33 @@ fn text<'a>(raw: Option<&'a RawValue>) -> Option<Cow<'a, str>> {
     #[derive(Deserialize)]
     #[serde(transparent)]
     struct Text<'t>(#[serde(borrow)] Cow<'t, str>);
+    // Some servers send a number or a list here. Such content passes, and is not read.
     let text: Text<'a> = serde_json::from_str(raw?.get()).ok()?;
     (!text.0.is_empty()).then_some(text.0)
+}
+
+/// Returns the text of all blocks of one kind in a list of content (Mistral). `None` for other values.
+fn listed<'a>(raw: Option<&'a RawValue>, kind: &str) -> Option<Cow<'a, str>> {
+    let raw = raw.map(RawValue::get).filter(|raw| raw.starts_with('['))?;
+    let blocks: Vec<Value> = serde_json::from_str(raw).ok()?;
+    let texts = blocks.iter().map(|block| match block.get("type").and_then(Value::as_str) {
+        Some(named) if named != kind => String::new(),
+        None if kind != "text" => String::new(),
+        _ => joined_text(block.get(kind).unwrap_or(block)),
+    });
+    let all: String = texts.collect();
+    (!all.is_empty()).then_some(Cow::Owned(all))
+}
+
+/// Returns a text, or the joined texts of a list of blocks: Mistral nests the text of a thinking block.
+fn joined_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            blocks.iter().filter_map(|block| block.get("text")).map(joined_text).collect()
+        }
+        _ => String::new(),
+    }
 }
 
 /// Returns the arguments as the model wrote them; some servers send the object itself instead of its text.
@@ -127,7 +154,7 @@ impl<'a> ChatStreamChoice<'a> {
 
 impl<'a> ChatStreamDelta<'a> {
     fn text(&self) -> Option<Cow<'a, str>> {
-        text(self.content).or_else(|| text(self.refusal))
+        text(self.content).or_else(|| listed(self.content, "text")).or_else(|| text(self.refusal))
     }
 
     /// Reports whether the choice has a picture or sound.
@@ -137,7 +164,8 @@ impl<'a> ChatStreamDelta<'a> {
     }
 
     fn reasoning(&self) -> Option<Cow<'a, str>> {
-        text(self.reasoning_content).or_else(|| text(self.reasoning))
+        let named = text(self.reasoning_content).or_else(|| text(self.reasoning));
+        named.or_else(|| listed(self.content, "thinking"))
     }
 }
 
@@ -163,6 +191,7 @@ impl StreamParser for ChatStreamParser {
                 Err(_) if data.starts_with('[') || data.contains("\"error\"") => {
                     self.seen.error = Some(data.to_owned());
                 }
+                // A passing stream is not judged here: the client gets every byte of it, read or not.
                 Err(_) => {}
             }
         }
@@ -178,7 +207,10 @@ impl ChatStreamParser {
     pub(super) fn take(&mut self, chunk: &ChatStreamChunk<'_>, data: &str) {
         // vLLM's errors have the `object` `error` and no list of choices.
         let is_error = chunk.object.as_deref() == Some("error") && chunk.choices.is_none();
-        if is_error || chunk.error.is_some_and(|error| error.get() != "null") {
+        let says_nothing = chunk.choices.as_ref().is_none_or(Vec::is_empty);
+        // A server may send its error in a shape of its own in place of the answer.
+        let is_foreign_error = says_nothing && error_in_place_of_answer(data).is_some();
+        if is_error || is_foreign_error || chunk.error.is_some_and(|error| error.get() != "null") {
             self.seen.error = Some(data.to_owned());
         }
         if self.seen.id.is_none() {

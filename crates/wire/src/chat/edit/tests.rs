@@ -11,7 +11,7 @@ fn request(messages: Value) -> RequestEnvelope {
     let body = format!(
         "{{ \"model\":\"m\", \"temperature\": 1.0e0,\n  \"messages\" : {messages} , \"stream\": true, \"x\":[1,  2]}}"
     );
-    ChatCodec.read(body.into()).unwrap()
+    ChatCodec.parse_request(body.into()).unwrap()
 }
 
 fn conversation() -> Value {
@@ -27,7 +27,7 @@ fn conversation() -> Value {
 }
 
 fn rendered(envelope: &RequestEnvelope, edited: &RequestEdit) -> (String, Value) {
-    let bytes = ChatCodec.render(envelope, edited).unwrap();
+    let bytes = ChatCodec.render_request(envelope, edited).unwrap();
     let text = String::from_utf8(bytes.to_vec()).unwrap();
     let value = serde_json::from_str(&text).unwrap();
     (text, value)
@@ -49,13 +49,13 @@ fn the_envelope_says_where_things_stand() {
         ("{\"model\":\"m\"", None),
         ("", None),
     ] {
-        let bad = ChatCodec.read(Bytes::from(body)).unwrap_err();
+        let bad = ChatCodec.parse_request(Bytes::from(body)).unwrap_err();
         assert_eq!(bad.param.as_deref(), param, "{body}");
     }
-    let unnamed = ChatCodec.read(Bytes::from_static(br#"{"messages":[],"seed":1.50}"#)).unwrap();
+    let unnamed = ChatCodec.parse_request(Bytes::from_static(br#"{"messages":[],"seed":1.50}"#)).unwrap();
     assert_eq!((unnamed.model.as_str(), &unnamed.model_at), ("", &None));
     let named = ChatCodec
-        .render(&unnamed, &RequestEdit { model: Some("m".to_owned()), ..RequestEdit::default() })
+        .render_request(&unnamed, &RequestEdit { model: Some("m".to_owned()), ..RequestEdit::default() })
         .unwrap();
     assert_eq!(named, r#"{"messages":[],"seed":1.50,"model":"m"}"#);
 }
@@ -64,7 +64,7 @@ fn the_envelope_says_where_things_stand() {
 fn messages_are_read_as_what_they_say() {
     let items: Vec<String> = conversation().as_array().unwrap().iter().map(Value::to_string).collect();
     let items: Vec<&str> = items.iter().map(String::as_str).collect();
-    let pieces: Vec<ItemSegment> = ChatCodec.segments(&items, 0).unwrap().concat();
+    let pieces: Vec<ItemSegment> = ChatCodec.parse_segments(&items, 0).unwrap().concat();
     assert_eq!(pieces[0], ItemSegment::System(vec![Part::text("be brief")]));
     assert_eq!(pieces[1], ItemSegment::Typed(vec![Part::text("one")]));
     let ItemSegment::Assistant(parts) = &pieces[2] else { panic!("{pieces:?}") };
@@ -78,26 +78,26 @@ fn messages_are_read_as_what_they_say() {
         ItemSegment::Result { call: "c1".to_owned(), failed: false, content: vec![Part::text("files")] }
     );
     assert_eq!(pieces[5], ItemSegment::Typed(vec![Part::text("three")]));
-    let summary = ChatCodec.segments(&[r#"{"role":"user","content":"[SUMMARY] of 3"}"#], 0).unwrap();
+    let summary = ChatCodec.parse_segments(&[r#"{"role":"user","content":"[SUMMARY] of 3"}"#], 0).unwrap();
     assert!(matches!(summary[0][0], ItemSegment::Note(_)));
     for (bad, param) in [
         ("1", "messages[7]"),
         (r#"{"role":"robot","content":"x"}"#, "messages[7].role"),
         (r#"{"role":"user","content":5}"#, "messages[7].content"),
     ] {
-        assert_eq!(ChatCodec.segments(&[bad], 7).unwrap_err().param.as_deref(), Some(param), "{bad}");
+        assert_eq!(ChatCodec.parse_segments(&[bad], 7).unwrap_err().param.as_deref(), Some(param), "{bad}");
     }
     let both = r#"{"role":"assistant","content":"x","reasoning":"r","reasoning_content":"r"}"#;
-    assert!(ChatCodec.segments(&[both], 0).is_ok());
+    assert!(ChatCodec.parse_segments(&[both], 0).is_ok());
 }
 
 #[test]
 fn nothing_changed_is_the_same_bytes() {
     let envelope = request(conversation());
-    assert_eq!(ChatCodec.render(&envelope, &RequestEdit::default()).unwrap(), envelope.bytes);
+    assert_eq!(ChatCodec.render_request(&envelope, &RequestEdit::default()).unwrap(), envelope.bytes);
     let steps = Some(vec![RenderOp::Keep(0..2), RenderOp::Keep(2..6)]);
     assert_eq!(
-        ChatCodec.render(&envelope, &RequestEdit { steps, ..RequestEdit::default() }).unwrap(),
+        ChatCodec.render_request(&envelope, &RequestEdit { steps, ..RequestEdit::default() }).unwrap(),
         envelope.bytes
     );
 }
@@ -316,19 +316,80 @@ fn calls_are_numbered_on_and_where_a_stream_is_shows() {
 #[test]
 fn a_whole_answer_and_a_stream_say_the_same() {
     let mut events: Vec<Bytes> = stream("a", "hello there", 3, 10).into_iter().map(Bytes::from).collect();
-    let whole = ChatCodec.collect(&events).unwrap();
-    let seen = ChatCodec.answer(&whole).unwrap();
+    let whole = ChatCodec.collect_answer(&events).unwrap();
+    let seen = ChatCodec.parse_answer(&whole).unwrap();
     assert_eq!((seen.text.as_str(), seen.finish), ("hello there", Some(ModelStopReason::Stop)));
     assert_eq!(seen.usage.unwrap().input_tokens, 10);
     events.truncate(4);
-    assert_eq!(ChatCodec.collect(&events), None, "half an answer is none");
-    assert!(ChatCodec.answer(b"{\"error\":{}}").is_none());
+    assert_eq!(ChatCodec.collect_answer(&events), None, "half an answer is none");
+    assert!(ChatCodec.parse_answer(b"{\"error\":{}}").is_none());
+}
+
+#[test]
+fn the_marker_of_the_end_alone_shows_that_an_answer_is_whole() {
+    let call = |arguments: &str| json!({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "f", "arguments": arguments}}]});
+    let finish = |delta: Value, is_done: bool| {
+        let mut splice = ChatStreamMerger::default();
+        let mut out = Vec::new();
+        splice.pass_event(chunk("a", delta, Value::Null).as_bytes(), &mut out);
+        if is_done {
+            splice.pass_event(b"data: [DONE]\n\n", &mut out);
+        }
+        splice.end(0, &mut out);
+        read(&out).0.finish
+    };
+    assert_eq!(finish(json!({"content": "abc"}), true), Some(ModelStopReason::Stop));
+    assert_eq!(finish(json!({"content": "abc"}), false), Some(ModelStopReason::Length));
+    assert_eq!(finish(call("{}"), true), Some(ModelStopReason::ToolCalls));
+    assert_eq!(finish(call("{\"x\":"), true), Some(ModelStopReason::Length), "half a call must not run");
+}
+
+#[test]
+fn a_collected_answer_keeps_lists_of_content_and_gives_each_call_an_id() {
+    let list = json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "abc"}]});
+    let calls = json!({"tool_calls": [
+        {"index": 0, "function": {"name": "f", "arguments": "{}"}},
+        {"index": 1, "id": "k", "function": {"name": "f", "arguments": "{}"}},
+        {"index": 2, "id": "k", "function": {"name": "f", "arguments": "{}"}},
+    ]});
+    let events = [
+        chunk("a", list, Value::Null),
+        chunk("a", calls, Value::Null),
+        chunk("a", json!({}), json!("tool_calls")),
+    ];
+    let events: Vec<Bytes> = events.into_iter().map(Bytes::from).collect();
+    let whole: Value = serde_json::from_slice(&ChatCodec.collect_answer(&events).unwrap()).unwrap();
+    let message = &whole["choices"][0]["message"];
+    assert_eq!((&message["content"], &message["reasoning_content"]), (&json!("abc"), &json!("hm")));
+    let ids: Vec<&str> =
+        message["tool_calls"].as_array().unwrap().iter().map(|call| call["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["call_a_0", "k", "call_a_2"]);
+}
+
+#[test]
+fn an_error_in_place_of_an_answer_is_seen_in_every_dialect() {
+    let codecs: [&dyn WireCodec; 3] =
+        [&ChatCodec, &crate::messages::edit::MessagesCodec, &crate::responses::edit::ResponsesCodec];
+    for codec in codecs {
+        for (data, is_error) in [
+            (r#"{"detail":"Not authenticated"}"#, true),
+            (r#"{"code":500,"msg":"busy"}"#, true),
+            (r#"{"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}"#, true),
+            (r#"{"base_resp":{"status_code":0,"status_msg":""}}"#, false),
+            (r#"{"choices":[],"usage":{"prompt_tokens":1}}"#, false),
+            (r#"{"type":"ping"}"#, false),
+        ] {
+            let mut parser = codec.stream_parser();
+            parser.read(&SseEvent::parse(format!("data: {data}\n\n").as_bytes()));
+            assert_eq!(parser.seen().error.is_some(), is_error, "{:?}: {data}", codec.dialect());
+        }
+    }
 }
 
 #[test]
 fn errors_have_openais_shape() {
     let fault = GatewayError::new(GatewayErrorKind::ContextOverflow, "too long");
-    let value: Value = serde_json::from_slice(&ChatCodec.error(&fault)).unwrap();
+    let value: Value = serde_json::from_slice(&ChatCodec.error_body(&fault)).unwrap();
     let expected = json!({"message": "too long", "type": "invalid_request_error", "param": null,
         "code": "context_length_exceeded"});
     assert_eq!(value["error"], expected);
@@ -409,10 +470,10 @@ proptest! {
             .map(|text| format!("{gap}{{\"role\":{gap}\"user\",\"content\":{}{gap}}}{gap}", Value::from(text.as_str())))
             .collect();
         let body = format!("{{\"messages\":[{}]{gap},{gap}\"model\":\"m\"}}", messages.join(","));
-        let envelope = ChatCodec.read(Bytes::from(body.clone())).unwrap();
+        let envelope = ChatCodec.parse_request(Bytes::from(body.clone())).unwrap();
         let cut = cut.min(contents.len());
         let steps = Some(vec![RenderOp::Keep(0..cut), RenderOp::Keep(cut..contents.len())]);
-        let bytes = ChatCodec.render(&envelope, &RequestEdit { steps, ..RequestEdit::default() }).unwrap();
+        let bytes = ChatCodec.render_request(&envelope, &RequestEdit { steps, ..RequestEdit::default() }).unwrap();
         prop_assert_eq!(bytes, body.as_bytes());
     }
 }

@@ -59,8 +59,8 @@ pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
         message.insert("reasoning_content".to_owned(), seen.reasoning.as_str().into());
     }
     if !seen.calls.is_empty() {
-        let calls = seen.calls.iter().map(|call| {
-            json!({ "id": call.id, "type": "function",
+        let calls = seen.calls.iter().zip(unique_ids(seen)).map(|(call, id)| {
+            json!({ "id": id, "type": "function",
                 "function": { "name": call.name, "arguments": call.arguments } })
         });
         message.insert("tool_calls".to_owned(), calls.collect());
@@ -70,6 +70,26 @@ pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
     let choice = json!({ "index": 0, "message": message, "finish_reason": reason });
     answer.insert("choices".to_owned(), json!([choice]));
     Some(Value::Object(answer).to_string().into())
+}
+
+/// Returns an id for each call. Some servers send calls without ids, or with one id for all, and a result must refer to
+/// one call.
+fn unique_ids(seen: &PartialResponse) -> Vec<String> {
+    let mut ids: Vec<String> = Vec::with_capacity(seen.calls.len());
+    for (index, call) in seen.calls.iter().enumerate() {
+        let is_own = !call.id.is_empty() && !ids.contains(&call.id);
+        let id = if is_own { call.id.clone() } else { unused_id(seen, index, &ids) };
+        ids.push(id);
+    }
+    ids
+}
+
+/// Returns an id that no call of the answer has. The answer's own id makes it unique in the conversation.
+fn unused_id(seen: &PartialResponse, index: usize, ids: &[String]) -> String {
+    let answer = seen.id.as_deref().map(|id| format!("{id}_")).unwrap_or_default();
+    let is_unused = |id: &String| !ids.contains(id) && seen.calls.iter().all(|call| call.id != *id);
+    let mut candidates = (index..).map(|number| format!("call_{answer}{number}"));
+    candidates.find(is_unused).unwrap_or_default()
 }
 
 /// Keeps fields of deltas outside of [`PartialResponse`]: lists grow, and of other values the newest wins.

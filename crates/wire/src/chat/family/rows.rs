@@ -31,6 +31,9 @@ impl ServerFamily {
             DiscoveryEndpoint::Models,
         ],
         counter: None,
+        system_in_user: false,
+        content_is_text: false,
+        streams: true,
     };
 
     /// OpenAI, and OpenAI's models at Azure. `max_tokens` is deprecated, and the reasoning models refuse it
@@ -57,6 +60,17 @@ impl ServerFamily {
         images: FeatureSupport::No,
         documents: DocumentSupport::No,
         prefill: PrefillSupport::No,
+        pages: &[DiscoveryEndpoint::Models],
+        ..Self::COMPATIBLE
+    };
+
+    /// Moonshot. Its thinking models refuse a call without `reasoning_content` in every later request: "reasoning_content
+    /// is missing in assistant tool call message" (anomalyco/opencode#10996). An empty text is taken where the reasoning
+    /// is not known (Lapis0x0/obsidian-yolo#243). Read on 2026-11-29.
+    pub const MOONSHOT: Self = Self {
+        name: "moonshot",
+        hosts: &["api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"],
+        replay: ReasoningReplay::ToolTurns,
         pages: &[DiscoveryEndpoint::Models],
         ..Self::COMPATIBLE
     };
@@ -172,6 +186,7 @@ impl ServerFamily {
     pub const ALL: &'static [Self] = &[
         Self::OPENAI,
         Self::DEEPSEEK,
+        Self::MOONSHOT,
         Self::GROQ,
         Self::MISTRAL,
         Self::XAI,

@@ -105,6 +105,7 @@ fn hosts_tell_the_family_and_only_whole_ones() {
         ("https://eu.api.openai.com/v1", Some("openai")),
         ("https://mine.openai.azure.com/openai/v1", Some("openai")),
         ("https://api.deepseek.com", Some("deepseek")),
+        ("https://api.moonshot.cn/v1", Some("moonshot")),
         ("https://api.groq.com/openai/v1", Some("groq")),
         ("https://api.mistral.ai/v1", Some("mistral")),
         ("https://codestral.mistral.ai/v1", Some("mistral")),
@@ -181,6 +182,15 @@ fn deepseek() {
     let image = MediaPart { blob, media_type: "image/png".into(), name: None, width: None, height: None };
     let body = self::body(family, vec![user(vec![Part::Image(image), pdf()])]);
     assert_eq!(body["messages"][0]["content"], "[unsupported content][unsupported content]");
+}
+
+#[test]
+fn moonshot() {
+    let family = named("moonshot");
+    assert_eq!(reasoning_of(family)["reasoning_content"], "hm");
+    let foreign =
+        body(family, vec![user(vec![Part::text("1")]), assistant(vec![call("a", "b")]), result("a")]);
+    assert_eq!(foreign["messages"][1]["reasoning_content"], "", "a call never goes without the field");
 }
 
 #[test]
@@ -304,6 +314,7 @@ fn every_row_has_a_test_and_its_fields_are_json() {
     let tested = [
         "openai",
         "deepseek",
+        "moonshot",
         "groq",
         "mistral",
         "xai",

@@ -61,14 +61,18 @@ struct ChatInputEncoder<'a> {
 
 impl<'a> ChatInputEncoder<'a> {
     fn new(request: &'a ModelRequest, settings: &'a ModelSettings, family: &'a ServerFamily) -> Self {
+        let has_system = !request.system.is_empty();
+        let in_user = has_system && family.system_in_user;
         let system =
-            (!request.system.is_empty()).then_some(ChatRequestMessage::System { content: &request.system });
+            (has_system && !in_user).then_some(ChatRequestMessage::System { content: &request.system });
+        let opening =
+            in_user.then(|| ChatRequestPart::Text { text: Cow::Owned(format!("{}\n\n", request.system)) });
         Self {
             request,
             settings,
             family,
             written: system.into_iter().collect(),
-            waiting: Vec::new(),
+            waiting: opening.into_iter().collect(),
             calls: ChatCallIdMap::new(family.call_ids),
             shown: ReasoningReplayMask::new(&request.messages, family.replay),
         }
@@ -204,7 +208,8 @@ impl<'a> ChatInputEncoder<'a> {
         // Reasoning of another model would be read as this model's own.
         let plain = reasoning::plain(message, own, family.replay).filter(|_| shown);
         let blocks = (family.reasoning == ReasoningPlace::Blocks && own).then(|| blocks(message, shown));
-        let content = blocks.flatten().or_else(|| spoken(message, !tool_calls.is_empty()));
+        let content =
+            blocks.flatten().or_else(|| spoken(message, !tool_calls.is_empty() && !family.content_is_text));
         self.written.push(ChatRequestMessage::Assistant(ChatAssistantMessage {
             content,
             reasoning_content: plain.clone().filter(|_| family.reasoning == ReasoningPlace::ReasoningContent),
@@ -239,13 +244,13 @@ impl<'a> ChatInputEncoder<'a> {
     }
 }
 
-/// Returns the assistant's text: `null` beside calls for no text, and never an empty message.
-fn spoken<'a>(message: &'a Message, has_calls: bool) -> Option<ChatRequestContent<'a>> {
+/// Returns the assistant's text. `may_be_null` allows a message without content, which stands beside calls.
+fn spoken<'a>(message: &'a Message, may_be_null: bool) -> Option<ChatRequestContent<'a>> {
     let text = message.text();
     if !text.is_empty() {
         return Some(ChatRequestContent::Text(Cow::Owned(text)));
     }
-    if has_calls {
+    if may_be_null {
         return None;
     }
     let mut parts = message.parts.iter();

@@ -5,8 +5,8 @@ use longhaul_core::message::{
 };
 use serde_json::{Value, json};
 
-use super::super::API;
 use super::super::family::ReasoningReplay;
+use super::super::{API, RequestAdaptations};
 use super::*;
 
 fn settings() -> ModelSettings {
@@ -124,11 +124,30 @@ fn a_longer_conversation_begins_with_the_same_bytes() {
 }
 
 #[test]
+fn the_form_that_a_server_demands() {
+    let call = assistant(vec![call("c", Some("p"), "{}")], own());
+    let demanded = RequestAdaptations {
+        replays_tool_turns: true,
+        system_in_user: true,
+        content_is_text: true,
+        answers_whole: true,
+    };
+    let mut asked = request(vec![user("hi"), call, result("c", vec![Part::text("data")])]);
+    asked.system = "Be brief.".into();
+    let bytes = encode(&asked, &settings(), &demanded.apply(*PLAIN)).unwrap();
+    let body: Value = serde_json::from_slice(&bytes).unwrap();
+    let messages = body["messages"].as_array().unwrap();
+    assert_eq!(messages[0], json!({ "role": "user", "content": "Be brief.\n\nhi" }));
+    assert_eq!((&messages[1]["content"], &messages[1]["reasoning_content"]), (&json!(""), &json!("")));
+    assert_eq!((&body["stream"], body.get("stream_options")), (&json!(false), None));
+}
+
+#[test]
 fn configured_fields_win_and_null_removes() {
     let mut settings = settings();
     settings.body.insert("stream_options".into(), Value::Null);
     settings.body.insert("max_completion_tokens".into(), json!(7));
-    // Fields of the conversation and of the stream are the only ones that a configuration cannot replace.
+    // The conversation is the only field that a configuration cannot replace.
     settings.body.insert("messages".into(), json!("mine"));
     settings.body.insert("stream".into(), json!(false));
     let mut request = request(vec![user("hi")]);
@@ -136,7 +155,7 @@ fn configured_fields_win_and_null_removes() {
     let bytes = encode(&request, &settings, &ServerFamily::OPENAI).unwrap();
     let body: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(body["max_completion_tokens"], 7);
-    assert_eq!(body["stream"], true);
+    assert_eq!(body["stream"], false, "for servers that cannot stream");
     assert!(body.get("stream_options").is_none() && body.get("max_tokens").is_none());
     assert!(body["messages"].is_array());
 }

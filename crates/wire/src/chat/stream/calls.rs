@@ -6,7 +6,7 @@ use longhaul_core::message::{RawJson, ToolCall};
 use super::super::response::ChatResponseToolCall;
 use super::arguments::PartialArguments;
 use crate::answer_size::MAX_TOOL_NAME_BYTES;
-use crate::{AnswerTooLarge, ModelEvent};
+use crate::{AnswerTooLarge, ModelEvent, surrogates};
 
 /// The calls of an answer, in the order of their beginnings.
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ impl ChatCallAssembler {
         ToolCall {
             call_id: CallId::new(id),
             name: call.name.clone(),
-            arguments: call.arguments.as_str().to_owned(),
+            arguments: surrogates::in_arguments(call.arguments.as_str().to_owned()),
             provider_id: call.id.clone(),
             native: call.extra.as_ref().map(|extra| RawJson(format!("{{\"extra_content\":{extra}}}"))),
         }

@@ -360,6 +360,36 @@ fn what_is_not_known_is_let_pass() {
     assert_eq!(answer.parts, [Part::text("a")]);
 }
 
+#[test]
+fn an_error_in_place_of_an_answer_is_no_early_end() {
+    for (payload, code) in [
+        (
+            r#"{"base_resp":{"status_code":1008,"status_msg":"insufficient balance"},"choices":null}"#,
+            ErrorCode::Auth,
+        ),
+        (r#"{"detail":"Not authenticated"}"#, ErrorCode::Auth),
+        (r#"{"code":500,"msg":"busy"}"#, ErrorCode::ThirdParty),
+        (r#"{"error":"boom"}"#, ErrorCode::ThirdParty),
+    ] {
+        assert_eq!(decode(&[payload]).unwrap_err().code, code, "{payload}");
+    }
+    let usage = r#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1},"base_resp":{"status_code":0,"status_msg":""}}"#;
+    let (_, answer) = decode(&[&delta(json!({"content": "a"})), &finish("stop"), usage]).unwrap();
+    assert_eq!(answer.parts, [Part::text("a")]);
+}
+
+#[test]
+fn a_lone_half_of_a_character_in_arguments_is_replaced() {
+    let call = delta(json!({"tool_calls": [{"index": 0, "id": "a",
+        "function": {"name": "x", "arguments": "{\"k\":\"x\\ud83d\"}"}}]}));
+    let answer = answer(&[call, finish("tool_calls")]);
+    assert_eq!(names_and_arguments(&answer), pairs(&[("x", "{\"k\":\"x\\ufffd\"}")]));
+    let whole = delta(json!({"tool_calls": [{"index": 0, "id": "a",
+        "function": {"name": "x", "arguments": "{\"k\":\"\\ud83d\\ude00\"}"}}]}));
+    let answer = self::answer(&[whole, finish("tool_calls")]);
+    assert_eq!(names_and_arguments(&answer), pairs(&[("x", "{\"k\":\"\\ud83d\\ude00\"}")]));
+}
+
 fn detail(entry: &str) -> String {
     format!(r#"{{"choices":[{{"index":0,"delta":{{"reasoning_details":[{entry}]}},"finish_reason":null}}]}}"#)
 }

@@ -130,7 +130,7 @@ fn a_request_lists_what_there_is_room_for_and_two_for_the_others() {
     for dialect in ALL {
         let deferral = deferral(dialect);
         let body = request(dialect).to_string();
-        let envelope = wire(dialect).read(Bytes::from(body.clone())).unwrap();
+        let envelope = wire(dialect).parse_request(Bytes::from(body.clone())).unwrap();
         let shorter = deferral.shorten_request(&envelope);
         let shorter: Value = serde_json::from_slice(&shorter).unwrap();
         let listed = names(dialect, &shorter);
@@ -433,7 +433,7 @@ fn tools_of_a_namespace_are_called_by_their_own_names() {
     let body =
         json!({ "model": "m", "tools": serde_json::from_str::<Value>(&list).unwrap(), "input": [own] })
             .to_string();
-    let sent = deferral.shorten_request(&ResponsesCodec.read(Bytes::from(body)).unwrap());
+    let sent = deferral.shorten_request(&ResponsesCodec.parse_request(Bytes::from(body)).unwrap());
     let sent: Value = serde_json::from_slice(&sent).unwrap();
     let arguments = r#"{"name":"mcp__archive__record_7","arguments":{"field_7_1":"x"}}"#;
     assert_eq!(

@@ -86,6 +86,7 @@ fn list(text: &str, mut element: impl FnMut(Range<usize>)) -> Option<usize> {
     let mut rest = after_space(text);
     while let Some(behind) = rest.strip_prefix(',') {
         let mut values = serde_json::Deserializer::from_str(behind).into_iter::<&RawValue>();
+        // A fault is left to the reading of the whole request, whose error names the place.
         let raw = values.next()?.ok()?.get();
         element(range_in(text, raw));
         rest = after_space(&text[range_in(text, raw).end..]);

@@ -312,11 +312,11 @@ fn what_no_request_can_hold_is_refused() {
         (ErrorCode::InvalidRequest, "the result of call `c9` has no call before it")
     );
     let (_, message) = refused(vec![assistant(SECOND, vec![call("c1", "x", "[1]", None)])]);
-    assert_eq!(message, "the arguments of call `c1` are no JSON object");
+    assert_eq!(message, "the arguments of call `c1` are not a JSON object");
     let mut wrong = request(Vec::new());
     wrong.tools = vec![tool("read", "{")];
     assert_eq!(
         encode(&wrong, &settings(SECOND)).unwrap_err().message,
-        "the schema of tool `read` is no JSON"
+        "the schema of tool `read` is not JSON"
     );
 }

@@ -11,6 +11,7 @@ use crate::edit::{PartialResponse, PartialToolCall, StreamParser, StreamPosition
 use crate::finish::finish_of_reason;
 use crate::raw_json::RawObject;
 use crate::raw_json::{elements, field, fields, text_field};
+use crate::server_error::error_in_place_of_answer;
 use crate::sse::SseEvent;
 use crate::usage::MessagesUsage;
 
@@ -96,8 +97,11 @@ impl StreamParser for MessagesStreamParser {
         if event.is_error() || payload.as_ref().is_some_and(|payload| payload.r#type == "error") {
             self.fail(&event.data);
         }
-        if let Some(payload) = payload {
-            self.take(&payload);
+        match payload {
+            Some(payload) => self.take(&payload),
+            // A server may send its error in a shape of its own in place of the answer.
+            None if error_in_place_of_answer(&event.data).is_some() => self.fail(&event.data),
+            None => {}
         }
     }
 

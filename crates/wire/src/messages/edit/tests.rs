@@ -16,7 +16,7 @@ mod joints;
 mod recorded;
 
 fn envelope(request: &str) -> RequestEnvelope {
-    MessagesCodec.read(Bytes::copy_from_slice(request.as_bytes())).unwrap()
+    MessagesCodec.parse_request(Bytes::copy_from_slice(request.as_bytes())).unwrap()
 }
 
 fn with_items(items: &str) -> RequestEnvelope {
@@ -24,7 +24,7 @@ fn with_items(items: &str) -> RequestEnvelope {
 }
 
 fn segments(item: &str) -> Vec<ItemSegment> {
-    MessagesCodec.segments(&[item], 0).unwrap().remove(0)
+    MessagesCodec.parse_segments(&[item], 0).unwrap().remove(0)
 }
 
 fn text(text: &str) -> Vec<Part> {
@@ -39,7 +39,7 @@ fn a_cache_mark_stands_beside_the_items() {
         (PromptCacheTtl::OneHour, r#"{"type":"ephemeral","ttl":"1h"}"#),
     ] {
         let edit = RequestEdit { cache_mark: Some(life), ..RequestEdit::default() };
-        let sent = MessagesCodec.render(&envelope(asked), &edit).unwrap();
+        let sent = MessagesCodec.render_request(&envelope(asked), &edit).unwrap();
         let open = asked.strip_suffix('}').unwrap();
         assert_eq!(std::str::from_utf8(&sent).unwrap(), format!(r#"{open},"cache_control":{mark}}}"#));
     }
@@ -139,7 +139,7 @@ proptest! {
         ],
     ) {
         let item = format!(r#"{{"role":"{role}","content":[{{"type":"{kind}","content":{content}}}]}}"#);
-        prop_assert!(MessagesCodec.segments(&[&item], 0).is_ok());
+        prop_assert!(MessagesCodec.parse_segments(&[&item], 0).is_ok());
     }
 }
 
@@ -158,11 +158,14 @@ fn a_message_that_is_none_is_named() {
             "messages[3].content[0]",
         ),
     ] {
-        let bad = MessagesCodec.segments(&[item], 3).unwrap_err();
+        let bad = MessagesCodec.parse_segments(&[item], 3).unwrap_err();
         assert_eq!(bad.param.as_deref(), Some(param), "{item}: {bad}");
     }
     for request in ["", "[]", "{}", r#"{"model":"m","messages":"x"}"#, r#"{"model":1,"messages":[]}"#] {
-        assert!(MessagesCodec.read(Bytes::copy_from_slice(request.as_bytes())).is_err(), "{request}");
+        assert!(
+            MessagesCodec.parse_request(Bytes::copy_from_slice(request.as_bytes())).is_err(),
+            "{request}"
+        );
     }
 }
 
@@ -241,7 +244,7 @@ fn a_choice_of_tools_is_read() {
 #[test]
 fn errors_are_worded_as_clients_expect_them() {
     let fault = GatewayError::new(GatewayErrorKind::ContextOverflow, "9000 tokens > 4096 maximum");
-    let body = MessagesCodec.error(&fault);
+    let body = MessagesCodec.error_body(&fault);
     let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(body["type"], "error");
     assert_eq!(body["error"]["type"], "invalid_request_error");

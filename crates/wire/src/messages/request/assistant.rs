@@ -55,7 +55,7 @@ pub fn encode_parts(message: &Message, target: &ModelOrigin) -> Result<Vec<RawJs
     };
     let said = blocks(message.parts.iter(), manner, &mut MessagesCallIdMap::default())?;
     let written = said.iter().map(|block| serde_json::to_string(block).map(RawJson));
-    written.collect::<Result<_, _>>().map_err(|error| invalid(format!("a block is no JSON: {error}")))
+    written.collect::<Result<_, _>>().map_err(|error| invalid(format!("a block is not JSON: {error}")))
 }
 
 /// Returns the content blocks of `parts`.
@@ -125,6 +125,7 @@ fn kept<'a>(native: &'a RawJson, kinds: &[&str]) -> Option<&'a RawValue> {
         #[serde(borrow)]
         r#type: Cow<'a, str>,
     }
+    // Native items of another wire may be in the log. They are encoded from their neutral part.
     let typed: Typed<'_> = serde_json::from_str(native.as_str()).ok()?;
     let known = kinds.is_empty() || kinds.contains(&typed.r#type.as_ref());
     known.then(|| raw(native.as_str())).flatten()

@@ -96,6 +96,7 @@ impl<'a> MessagesUserEncoder<'a> {
                 (content, _) => contents.push(content),
             }
         }
+        // Anthropic refuses a text block with nothing but blanks.
         contents.retain(
             |content| !matches!(content, MessagesUserContent::Text { text } if text.trim().is_empty()),
         );

@@ -231,11 +231,11 @@ fn what_no_request_can_hold_is_refused() {
     let lone = refused(vec![result("c9", ToolStatus::Completed, vec![])]);
     assert_eq!(lone, "the result of call `c9` has no call before it");
     let odd = refused(vec![assistant("qwen3:4b", vec![call("c1", None, "[1]", None)])]);
-    assert_eq!(odd, "the arguments of call `c1` are no JSON object");
+    assert_eq!(odd, "the arguments of call `c1` are not a JSON object");
     let mut wrong = request(Vec::new());
     wrong.tools = vec![tool("{")];
     assert_eq!(
         encode(&wrong, &settings(), None).unwrap_err().message,
-        "the schema of tool `read` is no JSON"
+        "the schema of tool `read` is not JSON"
     );
 }

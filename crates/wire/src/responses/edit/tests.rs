@@ -14,11 +14,11 @@ mod joints;
 mod recorded;
 
 fn envelope(request: &str) -> RequestEnvelope {
-    ResponsesCodec.read(Bytes::copy_from_slice(request.as_bytes())).unwrap()
+    ResponsesCodec.parse_request(Bytes::copy_from_slice(request.as_bytes())).unwrap()
 }
 
 fn piece(item: &str) -> Option<ItemSegment> {
-    ResponsesCodec.segments(&[item], 0).unwrap().remove(0).pop()
+    ResponsesCodec.parse_segments(&[item], 0).unwrap().remove(0).pop()
 }
 
 fn text(text: &str) -> Vec<Part> {
@@ -70,11 +70,14 @@ fn an_item_that_is_none_is_named() {
         r#"{"type":"function_call","call_id":"c"}"#,
         r#"{"type":"function_call_output","output":"x"}"#,
     ] {
-        let bad = ResponsesCodec.segments(&[item], 3).unwrap_err();
+        let bad = ResponsesCodec.parse_segments(&[item], 3).unwrap_err();
         assert_eq!(bad.param.as_deref(), Some("input[3]"), "{item}: {bad}");
     }
     for request in [r#"{"model":"m"}"#, r#"{"model":"m","input":1}"#, r#"{"model":1,"input":[]}"#] {
-        assert!(ResponsesCodec.read(Bytes::copy_from_slice(request.as_bytes())).is_err(), "{request}");
+        assert!(
+            ResponsesCodec.parse_request(Bytes::copy_from_slice(request.as_bytes())).is_err(),
+            "{request}"
+        );
     }
 }
 
@@ -154,7 +157,7 @@ fn errors_are_worded_as_clients_expect_them() {
         param: Some("input".to_owned()),
         ..GatewayError::new(GatewayErrorKind::ContextOverflow, "too long")
     };
-    let body: serde_json::Value = serde_json::from_slice(&ResponsesCodec.error(&fault)).unwrap();
+    let body: serde_json::Value = serde_json::from_slice(&ResponsesCodec.error_body(&fault)).unwrap();
     assert_eq!(body["error"]["code"], "context_length_exceeded");
     assert_eq!(body["error"]["param"], "input");
     let stream = ResponsesCodec.error_event(&fault);

@@ -4,7 +4,7 @@ use crate::lab::outcome::ReplayOutcome;
 use crate::lab::report::figures::{NONE, cost, count, counted, or_none, percent, seconds, tokens};
 use crate::lab::report::markup::MarkupWriter;
 use crate::lab::report::summary::{
-    ComparisonCell, PolicySummary, at_hand, in_view, prices as prices_of, share,
+    ComparisonCell, OutcomeMedians, PolicySummary, at_hand, figures_of, in_view, prices as prices_of, share,
 };
 use crate::lab::report::table::{recalled, window_name};
 use crate::lab::report::{PolicyRole, ReplayReport, ReportHeader};
@@ -44,6 +44,14 @@ pub(in crate::lab::report) fn table(
 /// Returns the origin of a session: an agent or a program.
 pub(super) fn origin(synthetic: bool) -> &'static str {
     if synthetic { "SYNTHETIC" } else { "recorded" }
+}
+
+/// Appends content that the page shows only once a reader opens it.
+fn folded(out: &mut MarkupWriter, title: &str, content: impl FnOnce(&mut MarkupWriter)) {
+    out.element("details", &[], |out| {
+        out.leaf("summary", &[], title);
+        content(out);
+    });
 }
 
 fn word(out: &mut MarkupWriter, text: &str) {
@@ -108,10 +116,7 @@ pub(super) fn medians(report: &ReplayReport, out: &mut MarkupWriter) {
     let each = of(&|it| it.window.is_some());
     for (title, rows) in [("The medians at the other prices", others), ("The medians in each window", each)] {
         if !rows.is_empty() {
-            out.element("details", &[], |out| {
-                out.leaf("summary", &[], title);
-                medians_table(report, &rows, out);
-            });
+            folded(out, title, |out| medians_table(report, &rows, out));
         }
     }
 }
@@ -136,15 +141,20 @@ fn medians_row(report: &ReplayReport, summary: &PolicySummary, out: &mut MarkupW
         plain(out, Some(summary.cells as f64), count);
         plain(out, medians.cost, cost);
         plain(out, medians.cost_of_baseline, percent);
-        plain(out, medians.in_view, percent);
-        out.leaf("td", &[], &recalled(medians.recalled));
-        plain(out, medians.lost, percent);
-        plain(out, medians.prefix_hit_ratio, percent);
-        plain(out, medians.compactions, count);
+        retention_columns(out, medians);
         figure(out, medians.peak_tokens, |it| tokens(it as u64));
         plain(out, medians.waiting_ms, seconds);
         plain(out, medians.overflows, count);
     });
+}
+
+/// Appends the columns about what is kept: in view, with recall, lost, prefix hits, compactions.
+fn retention_columns(out: &mut MarkupWriter, figures: &OutcomeMedians) {
+    plain(out, figures.in_view, percent);
+    out.leaf("td", &[], &recalled(figures.recalled));
+    plain(out, figures.lost, percent);
+    plain(out, figures.prefix_hit_ratio, percent);
+    plain(out, figures.compactions, count);
 }
 
 /// Appends a row for each session, window and price table: append-only, the best peer, the policy under test.
@@ -156,10 +166,7 @@ pub(super) fn sessions(report: &ReplayReport, cells: &[ComparisonCell<'_>], out:
             cells.iter().partition(|it| Some(it.any().prices.as_str()) == leading);
         sessions_table(subject, &first, out);
         if !others.is_empty() {
-            out.element("details", &[], |out| {
-                out.leaf("summary", &[], "The sessions at the other prices");
-                sessions_table(subject, &others, out);
-            });
+            folded(out, "The sessions at the other prices", |out| sessions_table(subject, &others, out));
         }
     }
     outcomes(report, cells, out);
@@ -197,7 +204,6 @@ fn sessions_table(subject: &str, cells: &[&ComparisonCell<'_>], out: &mut Markup
 
 fn session_row(cell: &ComparisonCell<'_>, outcome: &ReplayOutcome, out: &mut MarkupWriter) {
     let peer = cell.best_peer();
-    let needs = &outcome.needs;
     out.element("tr", &[], |out| {
         session(cell, out);
         plain(out, cell.baseline().map(|it| it.cost), cost);
@@ -207,11 +213,7 @@ fn session_row(cell: &ComparisonCell<'_>, outcome: &ReplayOutcome, out: &mut Mar
         plain(out, Some(outcome.cost), cost);
         plain(out, cell.cost_of_baseline(outcome), percent);
         plain(out, cell.cost_of_best_peer(), percent);
-        plain(out, in_view(needs), percent);
-        out.leaf("td", &[], &recalled(share(needs.recalled, needs)));
-        plain(out, share(needs.lost, needs), percent);
-        plain(out, Some(outcome.prefix_hit_ratio), percent);
-        out.leaf("td", &[], &outcome.compactions.to_string());
+        retention_columns(out, &figures_of(cell, outcome));
     });
 }
 
@@ -259,9 +261,8 @@ fn outcomes(report: &ReplayReport, cells: &[ComparisonCell<'_>], out: &mut Marku
     let is_shown =
         |cell: &&ComparisonCell<'_>| all <= MOST_ROWS || Some(cell.any().prices.as_str()) == leading;
     let shown: usize = cells.iter().filter(is_shown).map(|it| it.outcomes().len()).sum();
-    out.element("details", &[], |out| {
-        let of = if shown < all { format!(" of {all}; --json has the rest") } else { String::new() };
-        out.leaf("summary", &[], &format!("Every policy: {}{of}", counted(shown, "row")));
+    let of = if shown < all { format!(" of {all}; --json has the rest") } else { String::new() };
+    folded(out, &format!("Every policy: {}{of}", counted(shown, "row")), |out| {
         table(out, &head, 6, |out| {
             for cell in cells.iter().filter(is_shown) {
                 for outcome in cell.outcomes() {

@@ -304,7 +304,7 @@ impl<'a> ReadingAgent<'a> {
             head_bytes: cut.head_bytes,
             omitted_chars: cut.omitted_chars,
             total_chars: cut.total_chars,
-            // Nobody reads this blob, so its hash only has to have the right length.
+            // The blob is never read, so its hash only has to have the right length.
             blob: BlobRef { hash: "0".repeat(64), bytes: text.len() as u64 },
             lost_bytes: 0,
         });

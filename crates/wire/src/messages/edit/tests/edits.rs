@@ -11,7 +11,7 @@ const REQUEST: &str = r#"{ "messages" : [
 ], "model":"old","max_tokens" : 1e3 ,"future":1.50,"future":"twice"}  "#;
 
 fn render(edited: &RequestEdit) -> String {
-    let bytes = MessagesCodec.render(&envelope(REQUEST), edited).unwrap();
+    let bytes = MessagesCodec.render_request(&envelope(REQUEST), edited).unwrap();
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
@@ -101,7 +101,7 @@ fn answers_between_which_a_question_went_are_one() {
     let left = |list: &str, gone: usize| {
         let envelope = with_items(list);
         let edited = steps(vec![RenderOp::Keep(0..gone), RenderOp::Keep(gone + 1..envelope.items.len())]);
-        let rendered = MessagesCodec.render(&envelope, &edited).unwrap();
+        let rendered = MessagesCodec.render_request(&envelope, &edited).unwrap();
         messages(std::str::from_utf8(&rendered).unwrap())
     };
     let joined = left(
@@ -153,7 +153,7 @@ fn an_answer_is_begun() {
         let own = with_items(&format!(
             r#"[{{"role":"user","content":"x"}},{{"role":"assistant","content":{content}}}]"#
         ));
-        let rendered = MessagesCodec.render(&own, &edited(" Once", false)).unwrap();
+        let rendered = MessagesCodec.render_request(&own, &edited(" Once", false)).unwrap();
         let last = messages(std::str::from_utf8(&rendered).unwrap()).pop().unwrap();
         let said = last["content"].as_str().or(last["content"][0]["text"].as_str());
         assert_eq!(said, Some("I say: Once"), "{content}");
@@ -169,7 +169,10 @@ fn a_change_that_does_not_fit_is_refused() {
         RenderOp::Change { item: 2, fates: vec![SegmentEdit::Keep; 4] },
         RenderOp::Change { item: 9, fates: vec![SegmentEdit::Keep] },
     ] {
-        assert!(MessagesCodec.render(&envelope(REQUEST), &steps(vec![bad.clone()])).is_err(), "{bad:?}");
+        assert!(
+            MessagesCodec.render_request(&envelope(REQUEST), &steps(vec![bad.clone()])).is_err(),
+            "{bad:?}"
+        );
     }
 }
 
@@ -216,7 +219,7 @@ proptest! {
         bounds.sort_unstable();
         let kept = bounds.windows(2).map(|pair| RenderOp::Keep(pair[0]..pair[1])).collect();
         for edited in [RequestEdit::default(), steps(kept)] {
-            let rendered = MessagesCodec.render(&envelope, &edited).unwrap();
+            let rendered = MessagesCodec.render_request(&envelope, &edited).unwrap();
             prop_assert_eq!(std::str::from_utf8(&rendered).unwrap(), request.as_str());
         }
     }
@@ -229,7 +232,7 @@ fn instructions_in_the_midst_stay_behind_a_person() {
     );
     let roles = |steps: Vec<RenderOp>| -> Vec<String> {
         let edited = RequestEdit { steps: Some(steps), ..RequestEdit::default() };
-        let rendered = MessagesCodec.render(&envelope, &edited).unwrap();
+        let rendered = MessagesCodec.render_request(&envelope, &edited).unwrap();
         let value: serde_json::Value = serde_json::from_slice(&rendered).unwrap();
         let line = |message: &serde_json::Value| {
             let role = &message["role"].as_str().unwrap()[..1];

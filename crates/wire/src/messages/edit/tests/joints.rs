@@ -201,8 +201,8 @@ proptest! {
         if restarts > 0 {
             prop_assert_eq!(client.usage["input_tokens"].as_u64(), Some(100 + restarts));
         }
-        let collected = MessagesCodec.collect(&cut_up(&out)).unwrap();
-        let collected = MessagesCodec.answer(&collected).unwrap();
+        let collected = MessagesCodec.collect_answer(&cut_up(&out)).unwrap();
+        let collected = MessagesCodec.parse_answer(&collected).unwrap();
         prop_assert_eq!(&collected.text, &text);
         prop_assert_eq!(collected.calls.len(), usize::from(calls));
         prop_assert_eq!(collected.finish, seen.finish);

@@ -38,12 +38,13 @@ fn recorded_requests_are_read_and_rendered() {
         for body in bodies(content).iter().filter(|body| body.contains("\"messages\":")) {
             let envelope = envelope(body);
             let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
-            let pieces = MessagesCodec.segments(&items, 0).unwrap_or_else(|bad| panic!("{file}: {bad}"));
+            let pieces =
+                MessagesCodec.parse_segments(&items, 0).unwrap_or_else(|bad| panic!("{file}: {bad}"));
             assert_eq!(pieces.len(), items.len());
             MessagesCodec.fixed_content(&envelope).unwrap();
             let keep =
                 RequestEdit { steps: Some(vec![RenderOp::Keep(0..items.len())]), ..RequestEdit::default() };
-            assert_eq!(MessagesCodec.render(&envelope, &keep).unwrap(), body.as_bytes(), "{file}");
+            assert_eq!(MessagesCodec.render_request(&envelope, &keep).unwrap(), body.as_bytes(), "{file}");
             seen += 1;
         }
     }
@@ -74,7 +75,7 @@ fn recorded_streams_pass_untouched_and_are_read() {
         events.iter().for_each(|raw| watcher.read(&SseEvent::parse(raw)));
         let seen = watcher.seen();
         assert!(seen.over && seen.id.is_some() && seen.finish.is_some() && seen.usage.is_some(), "{file}");
-        let whole = MessagesCodec.answer(&MessagesCodec.collect(&events).unwrap()).unwrap();
+        let whole = MessagesCodec.parse_answer(&MessagesCodec.collect_answer(&events).unwrap()).unwrap();
         assert_eq!((&whole.text, whole.finish, &whole.id), (&seen.text, seen.finish, &seen.id), "{file}");
         let usage = |seen: &PartialResponse| {
             seen.usage.clone().map(|usage| (usage.input_tokens, usage.output_tokens))
@@ -117,7 +118,7 @@ fn recorded_answers_are_read() {
     let mut seen = 0;
     for (file, content) in &files {
         for body in bodies(content).iter().filter(|body| body.contains("\"stop_reason\":")) {
-            let Some(answer) = MessagesCodec.answer(body.as_bytes()) else { continue };
+            let Some(answer) = MessagesCodec.parse_answer(body.as_bytes()) else { continue };
             assert!(answer.finish.is_some() && answer.usage.is_some(), "{file}");
             seen += 1;
         }

@@ -9,7 +9,7 @@ const REQUEST: &str = r#"{"model":"old","input" : [ {"role":"user","content":"on
   {"type":"message","role":"assistant","content":[{"type":"output_text","text":"two"}]} ], "x":1e2 }"#;
 
 fn render(request: &str, edited: &RequestEdit) -> String {
-    let bytes = ResponsesCodec.render(&envelope(request), edited).unwrap();
+    let bytes = ResponsesCodec.render_request(&envelope(request), edited).unwrap();
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
@@ -44,10 +44,13 @@ fn what_stands_before_the_first_change_is_the_client_s() {
     let dropped = RenderOp::Change { item: 4, fates: vec![SegmentEdit::Drop] };
     assert_eq!(input(&render(REQUEST, &steps(vec![RenderOp::Keep(0..4), dropped]))).len(), 4);
     for bad in [RenderOp::Keep(0..6), RenderOp::Change { item: 5, fates: vec![] }] {
-        assert!(ResponsesCodec.render(&envelope(REQUEST), &steps(vec![bad])).is_err());
+        assert!(ResponsesCodec.render_request(&envelope(REQUEST), &steps(vec![bad])).is_err());
     }
     let shown = RenderOp::Change { item: 1, fates: vec![SegmentEdit::Show("x".to_owned())] };
-    assert!(ResponsesCodec.render(&envelope(REQUEST), &steps(vec![shown])).is_err(), "reasoning is no text");
+    assert!(
+        ResponsesCodec.render_request(&envelope(REQUEST), &steps(vec![shown])).is_err(),
+        "reasoning is no text"
+    );
 }
 
 #[test]

@@ -175,7 +175,7 @@ proptest! {
         prop_assert_eq!(response["output"].as_array().unwrap().len(), 1 + usize::from(calls) + usize::from(thinks));
         prop_assert_eq!(response["usage"]["output_tokens"].as_u64(), Some(10 + 7 * restarts));
         prop_assert_eq!(response["usage"]["input_tokens"].as_u64(), Some(100 + restarts));
-        let whole = ResponsesCodec.answer(&ResponsesCodec.collect(&cut_up(&out)).unwrap()).unwrap();
+        let whole = ResponsesCodec.parse_answer(&ResponsesCodec.collect_answer(&cut_up(&out)).unwrap()).unwrap();
         prop_assert_eq!(&whole.text, &text);
         prop_assert_eq!(whole.finish, seen.finish);
         prop_assert_eq!(seen.finish, Some(if calls { ModelStopReason::ToolCalls } else { ModelStopReason::Stop }));
@@ -239,8 +239,10 @@ fn a_model_that_thinks_again_opens_an_item() {
     let mut end = Vec::new();
     joint.end(3, &mut end);
     assert_eq!(joint.seen().text, "Hello world");
-    let kinds: Vec<Value> = serde_json::from_slice::<Value>(&ResponsesCodec.collect(&cut_up(&end)).unwrap())
-        .unwrap()["output"]
+    let kinds: Vec<Value> = serde_json::from_slice::<Value>(
+        &ResponsesCodec.collect_answer(&cut_up(&end)).unwrap(),
+    )
+    .unwrap()["output"]
         .as_array()
         .unwrap()
         .iter()

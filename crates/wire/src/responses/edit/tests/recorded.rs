@@ -43,13 +43,15 @@ fn recorded_requests_are_read_and_rendered() {
         for body in
             bodies(content).iter().filter(|body| body.contains("\"input\":") && body.contains("\"model\":"))
         {
-            let Ok(envelope) = ResponsesCodec.read(Bytes::copy_from_slice(body.as_bytes())) else { continue };
+            let Ok(envelope) = ResponsesCodec.parse_request(Bytes::copy_from_slice(body.as_bytes())) else {
+                continue;
+            };
             let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
-            ResponsesCodec.segments(&items, 0).unwrap_or_else(|bad| panic!("{file}: {bad}"));
+            ResponsesCodec.parse_segments(&items, 0).unwrap_or_else(|bad| panic!("{file}: {bad}"));
             ResponsesCodec.fixed_content(&envelope).unwrap_or_else(|bad| panic!("{file}: {bad}"));
             let keep =
                 RequestEdit { steps: Some(vec![RenderOp::Keep(0..items.len())]), ..RequestEdit::default() };
-            assert_eq!(ResponsesCodec.render(&envelope, &keep).unwrap(), body.as_bytes(), "{file}");
+            assert_eq!(ResponsesCodec.render_request(&envelope, &keep).unwrap(), body.as_bytes(), "{file}");
             seen += 1;
         }
     }
@@ -77,7 +79,7 @@ fn recorded_streams_pass_untouched_and_are_read() {
         events.iter().for_each(|raw| watcher.read(&SseEvent::parse(raw)));
         let seen = watcher.seen();
         assert!(seen.over && seen.id.is_some() && seen.finish.is_some() && seen.usage.is_some(), "{file}");
-        let whole = ResponsesCodec.answer(&ResponsesCodec.collect(&events).unwrap()).unwrap();
+        let whole = ResponsesCodec.parse_answer(&ResponsesCodec.collect_answer(&events).unwrap()).unwrap();
         assert_eq!((whole.finish, &whole.id), (seen.finish, &seen.id), "{file}");
         // In this recording most deltas of a text were left out.
         if !file.ends_with("openai-phase.1.chunks.txt") {

@@ -1,0 +1,118 @@
+//! Documents that a user has typed or pasted: an old one is cut to its beginning and end before it is dropped.
+//!
+//! A summary quotes little of a long message. Where the view has more room, a document keeps its place with as much text
+//! as fits. A later edit may cut it further, and its handle leads to the whole.
+
+use super::PlanContext;
+use crate::estimate::TokensByScript;
+use crate::history::{History, ViewItemKind, ViewUnitKind};
+use crate::ids::Seq;
+use crate::message::{Message, Part};
+use crate::strategy::{CompactionSelection, ShortenedMessage};
+use crate::truncate::{TextLimit, TruncationMode, shortened, truncate};
+
+/// The smallest part of the usable room that makes a message a document: one in so many.
+const DOCUMENT_SHARE: u64 = 16;
+
+/// The least text of a document that is worth its place, in tokens. Quotes in the summary have a part of it anyway.
+const MIN_EXCERPT_TOKENS: u64 = 400;
+
+/// The room that stays for the note on the other dropped messages, in tokens.
+const NOTE_TOKENS: u64 = 128;
+
+impl PlanContext<'_> {
+    /// Returns the size below which documents of the user may stay beside a summary: half of the room beside system
+    /// prompt and tools. In tokens of the request.
+    pub fn document_target(&self) -> u64 {
+        half_of_room(self.fixed_tokens, self.trigger)
+    }
+
+    /// Takes the dropped documents of the user back into a selection, the newest first, as far as the request stays
+    /// below `target` tokens. Those that do not fit whole are cut to their beginning and end.
+    pub fn keep_documents(&self, choice: &mut CompactionSelection, target: u64) {
+        let mut units: Vec<usize> =
+            (0..choice.gone.len()).filter(|unit| self.is_document(*unit, choice)).collect();
+        let used = self.after_selection(choice, TokensByScript::of(NOTE_TOKENS)).bound();
+        // New text may have up to an eighth more tokens than its estimate.
+        let room = target.saturating_sub(used) * 8 / 9;
+        // So many documents share the room that each of them says something. The newest stay.
+        let most = (room / MIN_EXCERPT_TOKENS) as usize;
+        units.drain(..units.len().saturating_sub(most));
+        let size = |unit: &usize| self.units[*unit].tokens;
+        let each = water_level(units.iter().map(size).collect(), room);
+        for unit in units {
+            let item = self.units[unit].items.start;
+            if self.units[unit].tokens > each {
+                let Some(message) = self.shortened_message(item, each) else { continue };
+                choice.shortened.push(message);
+            }
+            choice.gone[unit] = false;
+        }
+        choice.shortened.sort_unstable_by_key(|message| message.item);
+    }
+
+    /// Returns whether a unit is an old document that a selection drops.
+    fn is_document(&self, unit: usize, choice: &CompactionSelection) -> bool {
+        let item = &self.history.view()[self.units[unit].items.start];
+        if !choice.gone[unit] || self.units[unit].kind != ViewUnitKind::Typed || self.is_protected(unit) {
+            return false;
+        }
+        let entry = self.history.entry(item.range.to);
+        // A client's message can be rewritten as text alone, so its pictures would be lost.
+        let has_only_text =
+            entry.is_some_and(|entry| entry.message.parts.iter().all(|part| part.as_text().is_some()));
+        if !self.policy.cuts_user_messages && !has_only_text {
+            return false;
+        }
+        // A document that was cut before is still one.
+        let whole = entry.map_or(0, |entry| entry.tokens());
+        let is_imported = self.history.imported_summaries().contains(&item.range.from);
+        item.kind == ViewItemKind::Typed
+            && !is_imported
+            && whole.max(item.tokens) >= MIN_EXCERPT_TOKENS.max(self.budget.usable / DOCUMENT_SHARE)
+    }
+
+    /// Returns the typed message at `item` in the view with its beginning and end in at most `most` tokens. `None` if the
+    /// text is not the long part of the message.
+    pub(super) fn shortened_message(&self, item: usize, most: u64) -> Option<ShortenedMessage> {
+        let entry = self.history.entry(self.history.view()[item].range.to)?;
+        let texts: Vec<&str> = entry.message.parts.iter().filter_map(Part::as_text).collect();
+        let limit = TextLimit { max_chars: u64::MAX, max_tokens: most };
+        let cut = truncate(&texts.join("\n"), &limit, TruncationMode::Both, self.history.counter())?;
+        if cut.kept.is_empty() {
+            return None;
+        }
+        let excerpt = shortened(&cut, entry.seq, self.history.has_recall());
+        let tokens = shortened_groups(self.history, entry.seq, &excerpt);
+        Some(ShortenedMessage::new(item, excerpt, tokens))
+    }
+}
+
+/// Returns the tokens of the typed message at `seq` with `excerpt` in place of its text. Pictures and files stay.
+pub(super) fn shortened_groups(history: &History, seq: Seq, excerpt: &str) -> TokensByScript {
+    let entry = history.entry(seq);
+    let others =
+        entry.into_iter().flat_map(|entry| &entry.message.parts).filter(|part| part.as_text().is_none());
+    let parts = [Part::text(excerpt)].into_iter().chain(others.cloned()).collect();
+    history.counter().message_groups(&Message::user("", parts))
+}
+
+/// Returns the size at which half of the room below `target` is free. In tokens of the request.
+pub(super) fn half_of_room(fixed_tokens: u64, target: u64) -> u64 {
+    fixed_tokens + target.saturating_sub(fixed_tokens) / 2
+}
+
+/// Returns the most tokens of each text with which all have at most `room` together. Room that small texts leave goes to
+/// the large ones.
+pub(super) fn water_level(mut sizes: Vec<u64>, room: u64) -> u64 {
+    sizes.sort_unstable();
+    let (mut left, mut level) = (room, 0);
+    for (at, size) in sizes.iter().enumerate() {
+        level = left / (sizes.len() - at) as u64;
+        if *size > level {
+            return level;
+        }
+        left -= size;
+    }
+    level.max(sizes.last().copied().unwrap_or(0))
+}

@@ -1,0 +1,422 @@
+//! Parts of a request refused by an upstream: pictures, files, reasoning, tool results, tools. Notes replace
+//! them in the refused request and in all later requests with the same parts.
+//!
+//! A client sends its whole conversation with each request. Without the notes a single refused part would end the
+//! conversation.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use longhaul_core::attempt::{MAX_OMISSIONS, choose_refused_media, note_of_omission, one_line};
+use longhaul_core::message::{MediaPart, Message, Part, Role, ToolResult, ToolSpec};
+use longhaul_core::refusal::{PartRefusal, RefusedPart, RefusedPartKind};
+use longhaul_providers::{ModelRequest, ProviderError};
+use longhaul_wire::refused_part;
+
+use super::targeted_request::TargetedRequest;
+use super::upstream_response::{UpstreamResponse, WholeResponse};
+use crate::headers;
+use longhaul_wire::edit::request_parts::{RequestPart, RequestPartKind, RequestParts};
+
+/// The maximum number of remembered parts.
+// A forgotten refusal costs one more refused request.
+const MAX_REMEMBERED: usize = 4_096;
+
+/// A hash of the upstream, the model and the part.
+type PartKey = [u8; 32];
+
+/// The parts that upstreams have refused.
+#[derive(Debug, Default)]
+pub(crate) struct PartRefusalCache {
+    /// The note in place of each part.
+    known: Mutex<HashMap<PartKey, String>>,
+}
+
+impl PartRefusalCache {
+    fn known(&self) -> MutexGuard<'_, HashMap<PartKey, String>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The parts left out of one request.
+#[derive(Debug, Default)]
+pub(super) struct RequestOmissions {
+    tries: u32,
+    /// The number of parts with notes in the last sent request.
+    sent_without: usize,
+    /// The parts left out on a guess, not yet confirmed by a success.
+    guess: Vec<PartKey>,
+    /// Set if a guess has left out new results, too, so that there is nothing left to guess.
+    has_guessed_all: bool,
+}
+
+impl RequestOmissions {
+    /// Returns the number of parts with notes in the last sent request.
+    pub(super) fn count(&self) -> usize {
+        self.sent_without
+    }
+}
+
+/// A possible reason for a refusal.
+#[derive(Debug)]
+struct SuspectedPart {
+    key: PartKey,
+    kind: RequestPartKind,
+    /// The name of a tool, or the id of the call that a result answers.
+    name: String,
+    /// The JSON of reasoning, because a refusal quotes a piece of it.
+    json: String,
+    /// Set if the part is newer than the model's newest answer.
+    is_new: bool,
+}
+
+impl SuspectedPart {
+    /// Returns a part of a request's text. Parts behind `answered_at` are new.
+    fn in_body(targeted: &TargetedRequest, text: &str, answered_at: usize, part: RequestPart) -> Self {
+        let json = &text[part.at.clone()];
+        Self {
+            key: part_key(targeted, json.as_bytes()),
+            // Only reasoning is found by its text, so no other part is copied.
+            json: if part.kind == RequestPartKind::Reasoning { json.to_owned() } else { String::new() },
+            is_new: part.at.start > answered_at,
+            kind: part.kind,
+            name: part.name,
+        }
+    }
+
+    /// Returns a part of a translated request.
+    fn in_neutral(targeted: &TargetedRequest, sent: &RefusablePart) -> Self {
+        Self {
+            key: part_key(targeted, sent.id.as_bytes()),
+            kind: sent.kind,
+            name: sent.name.clone(),
+            json: String::new(),
+            is_new: sent.is_new,
+        }
+    }
+
+    fn is_media(&self) -> bool {
+        matches!(self.kind, RequestPartKind::Image | RequestPartKind::File)
+    }
+
+    /// Returns the part's name in a note.
+    fn description(&self) -> &'static str {
+        match self.kind {
+            RequestPartKind::Image => "a picture",
+            RequestPartKind::File => "a file",
+            RequestPartKind::Reasoning => "reasoning",
+            RequestPartKind::ToolResult => "the output of this tool",
+            RequestPartKind::Tool => "a tool",
+        }
+    }
+}
+
+impl RequestOmissions {
+    /// Returns the request with notes in place of refused parts, and records their number.
+    pub(super) fn without_refused(&mut self, targeted: &TargetedRequest, body: Bytes) -> Bytes {
+        let (body, left_out) = with_omissions(targeted, body);
+        self.set_omitted(targeted, left_out);
+        body
+    }
+
+    /// Leaves out the part that caused the refusal of `body`. Returns whether such a part was found, so that the
+    /// request is worth another try.
+    pub(super) fn omit(&mut self, targeted: &TargetedRequest, came: &UpstreamResponse, body: &Bytes) -> bool {
+        let (status, said) = match came {
+            UpstreamResponse::Stream(opening) => (None, opening.beginning.error.as_deref()),
+            UpstreamResponse::Whole(WholeResponse { status, bytes, seen: None, .. })
+                if !status.is_success() =>
+            {
+                (Some(status.as_u16()), std::str::from_utf8(bytes).ok())
+            }
+            UpstreamResponse::Whole(_) => (None, None),
+        };
+        let Some(said) = said else { return false };
+        let refusal = refused_part::recognise(status, said, body);
+        let text = std::str::from_utf8(body).unwrap_or_default();
+        let answered_at = answered_until(text);
+        let suspects: Vec<SuspectedPart> = RequestParts::of(text)
+            .parts
+            .into_iter()
+            .map(|part| SuspectedPart::in_body(targeted, text, answered_at, part))
+            .collect();
+        self.blame(targeted, refusal.as_ref(), &suspects, said)
+    }
+
+    /// Leaves out the refused part of a translated request. Returns whether the request is worth another try.
+    pub(super) fn omit_neutral(
+        &mut self,
+        targeted: &TargetedRequest,
+        error: &ProviderError,
+        request: &[RefusablePart],
+    ) -> bool {
+        let suspects: Vec<SuspectedPart> =
+            request.iter().map(|sent| SuspectedPart::in_neutral(targeted, sent)).collect();
+        self.blame(targeted, error.refusal.as_deref(), &suspects, &error.message)
+    }
+
+    /// Replaces the refused parts of a translated request by notes.
+    pub(super) fn leave_out_refused(&mut self, targeted: &TargetedRequest, request: &mut ModelRequest) {
+        let mut left_out = 0;
+        replace_refused(targeted, request, &mut left_out);
+        self.set_omitted(targeted, left_out);
+    }
+
+    /// Records the number of parts with notes in the request that is sent next.
+    fn set_omitted(&mut self, targeted: &TargetedRequest, parts: usize) {
+        self.sent_without = parts;
+        if parts > 0 {
+            tracing::info!(
+                upstream = targeted.target.server.upstream.name,
+                parts,
+                "parts that the upstream has refused before are left out"
+            );
+        }
+    }
+
+    /// Adds the number of left-out parts to the headers for the client.
+    pub(super) fn say_omitted(&self, headers: &mut HeaderMap) {
+        if self.sent_without > 0 {
+            headers::say(headers, "x-longhaul-omitted", &self.sent_without.to_string());
+        }
+    }
+
+    /// Chooses the parts to leave out next. Returns whether there is one.
+    fn blame(
+        &mut self,
+        targeted: &TargetedRequest,
+        refusal: Option<&PartRefusal>,
+        suspects: &[SuspectedPart],
+        said: &str,
+    ) -> bool {
+        // The last guess did not help: the upstream has refused again. The guessed parts are sent again.
+        let in_vain = std::mem::take(&mut self.guess);
+        if !in_vain.is_empty() {
+            tracing::debug!(parts = in_vain.len(), "parts were left out in vain and are sent again");
+        }
+        let mut known = targeted.proxied.inner.part_refusals.known();
+        let in_vain: Vec<(PartKey, String)> =
+            in_vain.into_iter().filter_map(|key| known.remove_entry(&key)).collect();
+        // Each attempt sends the whole request, so a refusal that persists goes to the client.
+        let Some(refusal) = refusal.filter(|_| self.tries < MAX_OMISSIONS) else { return false };
+        let suspects: Vec<&SuspectedPart> =
+            suspects.iter().filter(|suspect| !known.contains_key(&suspect.key)).collect();
+        let is_guess = !refusal.is_specific();
+        let blamed = chosen(refusal, &suspects, self.tries);
+        if blamed.is_empty() || is_guess && self.has_guessed_all {
+            return false;
+        }
+        self.tries += 1;
+        if known.len() + blamed.len() > MAX_REMEMBERED {
+            // A forgotten part costs one refused request.
+            known.clear();
+        }
+        for suspect in &blamed {
+            known.insert(suspect.key, note_of_omission(suspect.description(), &message_of(said)));
+        }
+        // A refusal that names the part is believed at once.
+        if is_guess {
+            self.has_guessed_all =
+                self.tries > 1 && blamed.iter().any(|suspect| suspect.kind == RequestPartKind::ToolResult);
+            self.guess = blamed.iter().map(|suspect| suspect.key).collect();
+            // Guesses grow. The refused request has notes in place of the last guess, so the parts are not among the
+            // suspects any more.
+            self.guess.extend(in_vain.iter().map(|(key, _)| *key));
+            known.extend(in_vain);
+        }
+        tracing::warn!(
+            upstream = targeted.target.server.upstream.name,
+            parts = blamed.len(),
+            "the upstream refuses a part of the request, which is left out: {}",
+            one_line(&message_of(said))
+        );
+        true
+    }
+}
+
+/// Returns the request with notes in place of refused parts, and the number of notes.
+pub(super) fn with_omissions(targeted: &TargetedRequest, body: Bytes) -> (Bytes, usize) {
+    let known = targeted.proxied.inner.part_refusals.known();
+    let Some(text) = std::str::from_utf8(&body).ok().filter(|_| !known.is_empty()) else {
+        return (body, 0);
+    };
+    let parts = RequestParts::of(text);
+    let dialect = targeted.proxied.wire.dialect();
+    parts.without(&body, dialect, |part| {
+        known.get(&part_key(targeted, &text.as_bytes()[part.at.clone()])).cloned()
+    })
+}
+
+/// Replaces the known refused parts by notes, and adds their number to `left_out`.
+fn replace_refused(targeted: &TargetedRequest, request: &mut ModelRequest, left_out: &mut usize) {
+    let known = targeted.proxied.inner.part_refusals.known();
+    if known.is_empty() {
+        return;
+    }
+    let note_of = |id: &str| known.get(&part_key(targeted, id.as_bytes())).cloned();
+    each_result(&mut request.messages, &mut |result| {
+        if let Some(note) = note_of(&id_of_result(result)) {
+            result.content = vec![Part::text(note)];
+            *left_out += 1;
+        }
+    });
+    each_media(&mut request.messages, &mut |part, hash, _| {
+        if let Some(note) = note_of(hash) {
+            *part = Part::text(note);
+            *left_out += 1;
+        }
+    });
+    let tools = request.tools.len();
+    request.tools.retain(|tool| note_of(&id_of_tool(tool)).is_none());
+    *left_out += tools - request.tools.len();
+}
+
+/// Returns the key under which a part of a request is remembered.
+fn part_key(targeted: &TargetedRequest, content: &[u8]) -> PartKey {
+    let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway refused part");
+    // Another model may take the part, so a refusal counts for one model only.
+    for name in [&targeted.target.server.upstream.name, &targeted.target.model] {
+        hasher.update(&(name.len() as u64).to_le_bytes());
+        hasher.update(name.as_bytes());
+    }
+    *hasher.update(content).finalize().as_bytes()
+}
+
+/// Returns the suspects to leave out: the named one, otherwise those of the refusal's kind.
+fn chosen<'s>(refusal: &PartRefusal, suspects: &[&'s SuspectedPart], attempt: u32) -> Vec<&'s SuspectedPart> {
+    let of_kind =
+        |kind: RequestPartKind| suspects.iter().copied().filter(move |suspect| suspect.kind == kind);
+    let media: Vec<&SuspectedPart> = suspects.iter().copied().filter(|suspect| suspect.is_media()).collect();
+    let named: Vec<&SuspectedPart> = match &refusal.part {
+        Some(RefusedPart::Media(number)) => media.get(*number).copied().into_iter().collect(),
+        Some(RefusedPart::Tool(name)) => {
+            of_kind(RequestPartKind::Tool).filter(|tool| tool.name == *name).collect()
+        }
+        Some(RefusedPart::ToolResult(call)) => {
+            of_kind(RequestPartKind::ToolResult).rfind(|result| result.name == *call).into_iter().collect()
+        }
+        Some(RefusedPart::Reasoning(item)) => {
+            of_kind(RequestPartKind::Reasoning).filter(|part| part.json.contains(item.as_str())).collect()
+        }
+        Some(RefusedPart::Blob(_) | RefusedPart::Text(_)) | None => Vec::new(),
+    };
+    if !named.is_empty() {
+        return named;
+    }
+    match refusal.kind {
+        Some(RefusedPartKind::Reasoning) => of_kind(RequestPartKind::Reasoning).collect(),
+        // A content filter reacts to the newest results. The user's own words are left for the user to change.
+        Some(RefusedPartKind::Content) => {
+            let mut new: Vec<&SuspectedPart> =
+                of_kind(RequestPartKind::ToolResult).filter(|part| part.is_new).collect();
+            // First the newest result alone, then all new ones: the less is lost, the better.
+            if attempt == 0 { new.pop().into_iter().collect() } else { new }
+        }
+        None => guessed(suspects, attempt),
+        _ => choose_refused_media(refusal, attempt, media, |part| part.kind == RequestPartKind::Image),
+    }
+}
+
+/// Returns the parts that a guess adds where an error names nothing: first the newest picture or file, or else the newest
+/// tool result, then all pictures and files, and at last all new results, too.
+fn guessed<'s>(suspects: &[&'s SuspectedPart], attempt: u32) -> Vec<&'s SuspectedPart> {
+    let is_new_result = |part: &SuspectedPart| part.kind == RequestPartKind::ToolResult && part.is_new;
+    let media: Vec<_> = suspects.iter().copied().filter(|part| part.is_media()).collect();
+    let results: Vec<_> = suspects.iter().copied().filter(|part| is_new_result(part)).collect();
+    if attempt == 0 {
+        return media.last().or(results.last()).copied().into_iter().collect();
+    }
+    // The last attempt is kept for parts that are bad together: alone, each of them seems harmless.
+    match attempt + 1 < MAX_OMISSIONS && !media.is_empty() {
+        true => media,
+        false => media.into_iter().chain(results).collect(),
+    }
+}
+
+/// Returns the offset behind the model's newest item in a request's text. Later parts are new.
+fn answered_until(request: &str) -> usize {
+    let marks = ["\"assistant\"", "\"function_call\"", "\"custom_tool_call\""];
+    marks.iter().filter_map(|mark| request.rfind(mark)).max().unwrap_or_default()
+}
+
+/// A part of a translated request with a possible refusal.
+#[derive(Debug)]
+pub(super) struct RefusablePart {
+    id: String,
+    kind: RequestPartKind,
+    name: String,
+    is_new: bool,
+}
+
+/// Returns the pictures, files, results and tools of a request.
+pub(super) fn sent(request: &mut ModelRequest) -> Vec<RefusablePart> {
+    let mut all = Vec::new();
+    each_media(&mut request.messages, &mut |_, hash, is_image| {
+        let kind = if is_image { RequestPartKind::Image } else { RequestPartKind::File };
+        all.push(RefusablePart { id: hash.to_owned(), kind, name: String::new(), is_new: true });
+    });
+    let newest = request.messages.iter().rposition(|message| message.role == Role::Assistant);
+    for (at, message) in request.messages.iter_mut().enumerate() {
+        each_result(std::slice::from_mut(message), &mut |result| {
+            all.push(RefusablePart {
+                id: id_of_result(result),
+                kind: RequestPartKind::ToolResult,
+                name: result.call_id.to_string(),
+                is_new: newest.is_none_or(|newest| at > newest),
+            });
+        });
+    }
+    all.extend(request.tools.iter().map(|tool| RefusablePart {
+        id: id_of_tool(tool),
+        kind: RequestPartKind::Tool,
+        name: tool.name.clone(),
+        is_new: false,
+    }));
+    all
+}
+
+fn id_of_result(result: &ToolResult) -> String {
+    let texts: String = result.content.iter().filter_map(Part::as_text).collect();
+    // Two calls may return the same text, so the id is part of the name.
+    format!("result {} {texts}", result.call_id)
+}
+
+fn id_of_tool(tool: &ToolSpec) -> String {
+    format!("tool {} {}", tool.name, tool.parameters.as_str())
+}
+
+fn each_result(messages: &mut [Message], act: &mut dyn FnMut(&mut ToolResult)) {
+    for part in messages.iter_mut().flat_map(|message| &mut message.parts) {
+        if let Part::ToolResult(result) = part {
+            act(result);
+        }
+    }
+}
+
+fn each_media(messages: &mut [Message], act: &mut dyn FnMut(&mut Part, &str, bool)) {
+    fn visit(part: &mut Part, act: &mut dyn FnMut(&mut Part, &str, bool)) {
+        let is_image = matches!(part, Part::Image(_));
+        match part {
+            Part::ToolResult(result) => result.content.iter_mut().for_each(|part| visit(part, act)),
+            Part::Image(MediaPart { blob, .. }) | Part::File(MediaPart { blob, .. }) => {
+                let hash = blob.hash.clone();
+                act(part, &hash, is_image);
+            }
+            _ => {}
+        }
+    }
+    messages.iter_mut().flat_map(|message| &mut message.parts).for_each(|part| visit(part, act));
+}
+
+/// Returns the message of an upstream's error, or its text if there is no message.
+fn message_of(said: &str) -> String {
+    let error = serde_json::from_str::<serde_json::Value>(said).ok();
+    let message = error.as_ref().and_then(|value| {
+        // OpenAI and Anthropic put the message under `error`. Other servers have it at the top.
+        let error = value.get("error").unwrap_or(value);
+        error.get("message").unwrap_or(error).as_str()
+    });
+    message.unwrap_or(said).to_owned()
+}

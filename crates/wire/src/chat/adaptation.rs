@@ -1,0 +1,145 @@
+//! The form of requests that a server of this wire has demanded by its refusals.
+//!
+//! Families of servers are known by host or by their answers ([`ServerFamily`]). Behind an unknown host any model may be
+//! served, and its demands show only when it refuses a request. The client then sends the next request in the form that
+//! was asked for.
+
+use super::family::{ReasoningReplay, ServerFamily};
+use crate::ProviderError;
+
+/// The demands of one server, each learned from a refusal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestAdaptations {
+    /// Calls are sent with the reasoning of their turn (anomalyco/opencode#10996, continuedev/continue#11711).
+    pub replays_tool_turns: bool,
+    /// The system prompt stands at the beginning of the first user message.
+    pub system_in_user: bool,
+    /// Content beside calls is an empty text and never null.
+    pub content_is_text: bool,
+    /// The answer is asked for in one piece.
+    pub answers_whole: bool,
+}
+
+impl RequestAdaptations {
+    /// Learns from an error. Returns what the next request has in another form because of it; `None` if nothing.
+    pub fn learn(&mut self, error: &ProviderError) -> Option<&'static str> {
+        // A server may describe the refused field in the body only.
+        let said = format!("{} {}", error.message, error.body.as_deref().unwrap_or_default()).to_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+        let is_demanded = has(&["missing", "must be", "required", "passed back", "must provide"]);
+        let (demand, change) = if said.contains("reasoning_content") && is_demanded {
+            (&mut self.replays_tool_turns, "calls are sent with the reasoning before them")
+        } else if says_no_system_role(&said) {
+            (&mut self.system_in_user, "the system prompt stands in the first message")
+        } else if says_no_stream(&said) {
+            (&mut self.answers_whole, "answers are asked for in one piece")
+        } else if said.contains("content") && says_no_null(&said) {
+            (&mut self.content_is_text, "calls are sent with an empty text beside them")
+        } else {
+            return None;
+        };
+        (!std::mem::replace(demand, true)).then_some(change)
+    }
+
+    /// Returns the family with the demands of this server.
+    pub fn apply(self, family: ServerFamily) -> ServerFamily {
+        ServerFamily {
+            replay: if self.replays_tool_turns { ReasoningReplay::ToolTurns } else { family.replay },
+            system_in_user: self.system_in_user || family.system_in_user,
+            content_is_text: self.content_is_text || family.content_is_text,
+            streams: family.streams && !self.answers_whole,
+            ..family
+        }
+    }
+}
+
+fn says_no_system_role(said: &str) -> bool {
+    let names_role = ["system role", "'system'", "\"system\"", "`system`", "system message"].iter();
+    let is_refused = ["not supported", "unsupported", "not support", "not allowed"]
+        .iter()
+        .any(|words| said.contains(words));
+    is_refused && names_role.into_iter().any(|words| said.contains(words))
+}
+
+fn says_no_stream(said: &str) -> bool {
+    // `stream_options` is a parameter of its own, which is left out by its name.
+    let names_stream = said.contains("stream") && !said.contains("stream_options");
+    let is_refused = ["not supported", "not support", "unsupported", "must be verified to stream"];
+    names_stream
+        && is_refused.iter().any(|words| said.contains(words))
+        && ["streaming", "to stream", "'stream'", "\"stream\"", "`stream`"]
+            .iter()
+            .any(|words| said.contains(words))
+}
+
+fn says_no_null(said: &str) -> bool {
+    [
+        "got null",
+        "null value",
+        "none is not an allowed value",
+        "cannot be null",
+        "must not be null",
+        "non-null",
+        "got none",
+    ]
+    .iter()
+    .any(|words| said.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use longhaul_core::error::ErrorCode;
+
+    use super::*;
+
+    fn learned(message: &str) -> RequestAdaptations {
+        let mut adaptations = RequestAdaptations::default();
+        adaptations.learn(&ProviderError::new(ErrorCode::InvalidRequest, message));
+        adaptations
+    }
+
+    #[test]
+    fn a_demand_is_read_from_a_refusal_once() {
+        let mut adaptations = RequestAdaptations::default();
+        let message =
+            "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2";
+        let error = ProviderError::new(ErrorCode::InvalidRequest, message);
+        assert!(adaptations.learn(&error).is_some() && adaptations.replays_tool_turns);
+        assert_eq!(adaptations.learn(&error), None, "the request had that form already");
+        assert_eq!(adaptations.apply(ServerFamily::COMPATIBLE).replay, ReasoningReplay::ToolTurns);
+        for message in [
+            "System role not supported",
+            "Error rendering prompt with jinja template: \"System role not supported\".",
+            "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
+        ] {
+            assert!(learned(message).system_in_user, "{message}");
+        }
+        for message in [
+            "Your organization must be verified to stream this model.",
+            "Streaming is not supported for this model",
+            "Unsupported value: 'stream' does not support true with this model.",
+        ] {
+            assert!(learned(message).answers_whole, "{message}");
+        }
+        for message in [
+            "Invalid value for 'content': expected a string, got null.",
+            "messages.2.content: none is not an allowed value",
+        ] {
+            assert!(learned(message).content_is_text, "{message}");
+        }
+    }
+
+    #[test]
+    fn other_errors_demand_nothing() {
+        for message in [
+            "property 'reasoning_content' is unsupported",
+            "Unrecognized request argument supplied: stream_options",
+            "`stream_options` is not supported with streaming",
+            "image input is not supported",
+            "the system is overloaded",
+            "the upstream connect stream was reset",
+        ] {
+            assert_eq!(learned(message), RequestAdaptations::default(), "{message}");
+        }
+    }
+}
