@@ -157,23 +157,36 @@ fn has_label(line: &str) -> bool {
     })
 }
 
+/// The class of each byte in the form of a line, as a table: every byte of every tool output is looked up.
+const BYTE_CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0_u8;
+    loop {
+        classes[byte as usize] = match byte {
+            b'0'..=b'9' => b'0',
+            b'a'..=b'z' | b'A'..=b'Z' | 0x80.. => b'a',
+            b' ' | b'\t' => b' ',
+            other => other,
+        };
+        if byte == u8::MAX {
+            break classes;
+        }
+        byte += 1;
+    }
+};
+
 /// Returns a hash of a line's form, equal for lines that differ in their words and numbers only.
 fn shape(line: &str) -> u64 {
     // FNV-1a. A collision only hides a fact, so a fast hash of 64 bits is good enough.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut last = 0_u8;
     for byte in line.bytes() {
-        let class = match byte {
-            b'0'..=b'9' => b'0',
-            b'a'..=b'z' | 0x80.. => b'a',
-            b'A'..=b'Z' => b'a',
-            b' ' | b'\t' => b' ',
-            other => other,
-        };
-        if class != last || !(class == b'0' || class == b'a' || class == b' ') {
+        let class = BYTE_CLASSES[usize::from(byte)];
+        // A run of digits, letters or blanks counts once, whatever its length.
+        if class != last || !matches!(class, b'0' | b'a' | b' ') {
             hash = (hash ^ u64::from(class)).wrapping_mul(0x0000_0100_0000_01b3);
+            last = class;
         }
-        last = class;
     }
     hash
 }

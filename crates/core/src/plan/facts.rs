@@ -7,7 +7,7 @@
 use crate::estimate::TextCounter;
 
 /// The most that the lines of one result may have, in tokens.
-const MAX_TOKENS: u64 = 72;
+pub(super) const MAX_TOKENS: u64 = 72;
 
 /// The kept lines take at most one part in so many of the result.
 const RESULT_SHARE: u64 = 12;

@@ -52,7 +52,7 @@ fn clear_by(context: &PlanContext<'_>, rule: &ResultClearing) -> Option<ViewEdit
     let results: Vec<(usize, bool)> = results.collect();
     let old = &results[..results.len().saturating_sub(rule.keep_results)];
     let clearable = old.iter().filter(|(at, may_go)| {
-        *may_go && is_clearable(&view[*at].kind, &rule.excluded_tools) && context.worth_clearing(*at) > 0
+        *may_go && is_clearable(&view[*at].kind, &rule.excluded_tools) && context.saves_tokens(*at)
     });
     let marked: Vec<usize> = clearable.map(|(at, _)| *at).collect();
     let saved: u64 = marked.iter().map(|at| context.worth_clearing(*at)).sum();
@@ -87,14 +87,14 @@ fn turns_are_too_much(context: &PlanContext<'_>) -> bool {
 /// Returns the edit that clears old results outside the protected part; `None` if too little would be saved.
 fn prune_within(context: &PlanContext<'_>, protection: ProtectionLevel) -> Option<Plan> {
     let marked = context.clearable(context.units.protected_from(protection, PROTECTED_TURNS));
+    let nothing_gone = vec![false; context.units.len()];
+    if !context.stays_below(&nothing_gone, &marked, 0, context.trigger.min(context.before)) {
+        return None;
+    }
     let usable = context.budget.usable;
     let saved: u64 = marked.iter().map(|at| context.worth_clearing(*at)).sum();
     // Every edit voids the provider's prompt cache behind its first change, so a small saving does not pay.
     if marked.is_empty() || saved <= context.policy.prune.minimum_tokens.min(usable / 10) {
-        return None;
-    }
-    let bound = context.reading(|_| true, &marked, TokensByScript::default()).bound();
-    if bound >= context.trigger || bound >= context.before {
         return None;
     }
     Some(Plan::Edit(Box::new(clear_marked(context, &marked))))

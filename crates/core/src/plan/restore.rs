@@ -117,7 +117,7 @@ impl SelectionRestorer<'_> {
         let view = self.context.history.view();
         let protected = &self.context.policy.prune.protected_tools;
         let mut results: Vec<usize> = self.context.units[unit].items.clone().collect();
-        results.retain(|at| is_clearable(&view[*at].kind, protected) && self.context.worth_clearing(*at) > 0);
+        results.retain(|at| is_clearable(&view[*at].kind, protected) && self.context.saves_tokens(*at));
         // The largest results go first, so that the fewest become placeholders.
         results.sort_by_key(|at| self.context.worth_clearing(*at));
         let mut cleared = Vec::new();

@@ -333,9 +333,7 @@ impl<'a> LastResortPlanner<'a> {
     fn cuttable_results(&self, step: usize) -> Vec<usize> {
         let view = self.context.history.view();
         let items = self.context.units[step].items.clone();
-        items
-            .filter(|at| is_clearable(&view[*at].kind, &[]) && self.context.worth_clearing(*at) > 0)
-            .collect()
+        items.filter(|at| is_clearable(&view[*at].kind, &[]) && self.context.saves_tokens(*at)).collect()
     }
 
     /// Returns the room of all results of the newest step where they cannot be shown whole, in tokens.

@@ -58,6 +58,10 @@ impl UnitTokens {
 /// The assumed size of a note in place of older messages, in tokens.
 const NOTE_TOKENS: u64 = 64;
 
+/// The most that a placeholder with lines of the result has beside the lines and the placeholder without them, in
+/// tokens.
+const LINES_FRAME_TOKENS: u64 = 100;
+
 /// Returns the bound of the smallest request that a plan can lead to, in tokens. Such a request has system prompt,
 /// tools, the newest typed message, the newest step so far, and a note in place of all else.
 pub(crate) fn least_bound(history: &History, fixed_tokens: u64) -> u64 {
@@ -109,8 +113,30 @@ impl PlanContext<'_> {
         self.meter_of(&sum)
     }
 
+    /// Returns whether the request without the `gone` units stays below `limit` tokens by the meter's bound. The
+    /// `cleared` results (ascending) are placeholders, and `added` tokens come on top.
+    pub(crate) fn stays_below(&self, gone: &[bool], cleared: &[usize], added: u64, limit: u64) -> bool {
+        // The lines that stay of a result take a pass over its text. Without them the request is smaller, so one that
+        // is too large even so needs no such pass. In a long log that is true of almost every result.
+        let shown = |unit: usize| !gone[unit];
+        let mut least = self.sum_with(shown, cleared, |at| self.history.view()[at].placeholder);
+        least.new += TokensByScript::of(added);
+        self.meter_of(&least).bound() < limit && self.after_choice(gone, cleared, added).bound() < limit
+    }
+
     /// Returns the tokens of the `shown` units, in which the `marked` results (ascending) are placeholders.
     pub(super) fn sum_of(&self, shown: impl Fn(usize) -> bool, marked: &[usize]) -> UnitTokens {
+        self.sum_with(shown, marked, |at| self.placeholder_groups(at))
+    }
+
+    /// Returns the tokens of the `shown` units. Each of the `marked` results (ascending) has the tokens that
+    /// `placeholder` gives for its index in the view.
+    fn sum_with(
+        &self,
+        shown: impl Fn(usize) -> bool,
+        marked: &[usize],
+        placeholder: impl Fn(usize) -> TokensByScript,
+    ) -> UnitTokens {
         let mut sum = UnitTokens::default();
         for (unit, share) in self.unit_tokens.iter().enumerate() {
             if shown(unit) {
@@ -124,7 +150,7 @@ impl PlanContext<'_> {
                 unit += 1;
             }
             if shown(unit) {
-                sum.clear(&self.history.view()[*at], &self.placeholder_groups(*at), self.anchored);
+                sum.clear(&self.history.view()[*at], &placeholder(*at), self.anchored);
             }
         }
         sum
@@ -189,8 +215,7 @@ impl PlanContext<'_> {
                     ViewItemKind::Summary(_) => return reversed(marked),
                     kind if is_clearable(kind, &self.policy.prune.protected_tools) => {
                         seen += view[at].tokens;
-                        let worth = self.worth_clearing(at) > 0;
-                        if seen > protect && index < end && worth && !unit.pinned {
+                        if seen > protect && index < end && !unit.pinned && self.saves_tokens(at) {
                             marked.push(at);
                         }
                     }
@@ -199,6 +224,14 @@ impl PlanContext<'_> {
             }
         }
         reversed(marked)
+    }
+
+    /// Returns whether clearing the result at `at` in the view saves tokens.
+    pub(super) fn saves_tokens(&self, at: usize) -> bool {
+        let item = &self.history.view()[at];
+        // The lines that stay of a large result are a small part of it, so their exact size does not matter.
+        let most = item.placeholder.total() + facts::MAX_TOKENS + LINES_FRAME_TOKENS;
+        item.tokens > most || self.worth_clearing(at) > 0
     }
 
     /// Returns the estimated tokens that clearing the result at `at` in the view saves, net of the placeholder.

@@ -191,7 +191,7 @@ impl AdaptiveStrategy {
         target: u64,
     ) -> Option<CompactionSelection> {
         let nothing = vec![false; context.units.len()];
-        let is_enough = context.after_choice(&nothing, clearable, 0).bound() < target;
+        let is_enough = context.stays_below(&nothing, clearable, 0, target);
         let choice = CompactionSelection {
             cleared: clearable.to_vec(),
             ..CompactionSelection::new(nothing, UnitReplacement::Note)
@@ -214,7 +214,7 @@ impl AdaptiveStrategy {
         let tokens = self.max_summary_tokens.min(context.budget.usable / 6).min(context.budget.reserve);
         let added = ledger_tokens + tokens;
         let cut = smallest(1..=end, |cut| {
-            context.after_choice(&context.units.before_cut(cut), &cleared, added).bound() < target
+            context.stays_below(&context.units.before_cut(cut), &cleared, added, target)
         });
         let cut = cut.unwrap_or(end);
         let gone = context.units.before_cut(cut);

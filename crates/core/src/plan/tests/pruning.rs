@@ -80,3 +80,54 @@ fn one_long_turn_is_pruned_up_to_its_last_two_steps() {
     let edit = edit(log.routine(20_000, &pruning(0, 100)));
     assert_eq!(edit.ops.iter().map(|op| op.range().from).collect::<Vec<_>>(), steps[..4]);
 }
+
+/// Results of many sizes. In each, two lines stand out and stay when the result is cleared.
+fn results_with_outstanding_lines() -> Log {
+    let mut log = Log::new();
+    log.typed("read all of them");
+    for lines in [1, 4, 9, 14, 20, 30, 60, 200] {
+        let id = format!("c{lines}");
+        log.answer(vec![Part::ToolCall(ToolCall {
+            call_id: id.as_str().into(),
+            name: "read".to_owned(),
+            arguments: format!("{{\"path\":\"src/part_{lines}.rs\"}}"),
+            provider_id: None,
+            native: None,
+        })]);
+        let filler = |from: usize| -> String {
+            (from..from + lines).map(|at| format!("    let value_{at} = compute(input, {at});\n")).collect()
+        };
+        let fact =
+            "The rollback of the importer is tracked in OPS-4471.\nerror code E4417: the lease expired\n";
+        let text = [filler(0).as_str(), fact, &filler(lines)].concat();
+        let result = crate::history::closing_result(&id.as_str().into(), ToolStatus::Completed, &text);
+        log.add(EventBody::ToolFinished { result });
+    }
+    log.say("done");
+    log
+}
+
+#[test]
+fn quick_answers_about_placeholders_are_the_exact_ones() {
+    let log = results_with_outstanding_lines();
+    let (budget, policy) = (Budget::new(20_000, None), pruning(0, 0));
+    let now = meter::read(&log.history, log.fixed);
+    let occasion = PlanTrigger::Routine;
+    let context = PlanContext::new(&log.history, log.fixed, budget, &policy, &occasion, now, 20_000);
+    let view = log.history.view();
+    let marked: Vec<usize> =
+        (0..view.len()).filter(|at| matches!(view[*at].kind, ViewItemKind::Result { .. })).collect();
+    let gone = vec![false; context.units.len()];
+    assert!(!context.stays_below(&gone, &marked, 0, 100));
+    let was_read = |at: &usize| view[*at].cleared_form.as_ref().unwrap().known().is_some();
+    assert!(!marked.iter().any(was_read), "a request that is too large even so takes no pass over the texts");
+
+    for at in &marked {
+        assert_eq!(context.saves_tokens(*at), context.worth_clearing(*at) > 0, "{at}");
+    }
+    assert!(marked.iter().filter(|at| !context.cleared_form(**at).excerpt.is_empty()).count() > 3);
+    let exact = context.after_choice(&gone, &marked, 0).bound();
+    for limit in exact - 400..exact + 50 {
+        assert_eq!(context.stays_below(&gone, &marked, 0, limit), exact < limit, "{exact} below {limit}");
+    }
+}
