@@ -1,7 +1,7 @@
 //! `longhaul chat`: a conversation at the terminal, or line by line through a pipe.
 
 mod approval_scope;
-mod approvals;
+pub(crate) mod approvals;
 mod console;
 mod frame_rate;
 mod line_chat;

@@ -14,7 +14,6 @@ use tokio::time::MissedTickBehavior;
 
 use crate::failure::{CANCELLED, CommandError, DONE, Outcome};
 use crate::signals::InterruptSignals;
-use crate::term::exact::exact;
 use crate::term::human::count;
 use crate::term::meter::ContextMeterBar;
 use crate::term::out;
@@ -23,7 +22,7 @@ use crate::term::ui_event::{self, UiEvent};
 use crate::term::wrap::fitting;
 use crate::undo_check;
 
-use super::approvals::{ApprovalQueue, TypedApprovalAnswer, question};
+use super::approvals::{ApprovalQueue, TypedApprovalAnswer, answer_mark, question};
 use super::console::{ConsoleInput, LineConsole};
 use super::frame_rate::{SETTLE, SubscriptionItem, TICK, collect_event_batch};
 use super::paste::{LineInputResult, PasteBuffer};
@@ -128,7 +127,7 @@ impl LineChat<'_, '_> {
         let asked = self.approvals.first();
         let line = self.activity.line(&self.meter, asked.is_some(), self.columns, self.talk.style, now_ms());
         let mark = match (asked, self.pasted.len()) {
-            (Some(call), _) => self.talk.style.amber(&format!("{}? y/n/a › ", exact(&call.tool))),
+            (Some(call), _) => self.talk.style.amber(&answer_mark(&call.tool, self.columns)),
             (None, 0) => self.talk.style.accent("› "),
             (None, lines) => {
                 let lines = count(lines as u64, "line");
