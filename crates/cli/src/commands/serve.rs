@@ -243,7 +243,9 @@ fn withdrawn(questions: usize) -> String {
         0 => String::new(),
         1 => "1 session waited for your answer: its call was not run, and a message goes on.\n".to_owned(),
         many => {
-            format!("{many} sessions waited for your answer: their calls were not run, and a message goes on.\n")
+            format!(
+                "{many} sessions waited for your answer: their calls were not run, and a message goes on.\n"
+            )
         }
     }
 }

@@ -147,7 +147,8 @@ pub(super) fn question(call: &ToolCallInfo, columns: usize, style: TextPainter) 
 /// Returns the mark before the input while a question about `tool` is open.
 pub(crate) fn answer_mark(tool: &str, columns: usize) -> String {
     // The name stands in the question too. In a narrow terminal the answer needs the room.
-    let named = if columns < NARROW { String::new() } else { format!("{}? ", fit(&exact(tool), columns / 3)) };
+    let named =
+        if columns < NARROW { String::new() } else { format!("{}? ", fit(&exact(tool), columns / 3)) };
     format!("{named}y/n/a › ")
 }
 

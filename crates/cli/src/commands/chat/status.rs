@@ -224,8 +224,12 @@ mod tests {
         };
         assert_eq!(line(&activity, true, 39), "▓░░░│ 26 % 52.1K/200K     waits for you");
         assert_eq!(line(&activity, true, 19), "26 %  waits for you");
-        let retrying =
-            UiEvent::Retrying { message: String::new(), attempt: 1, after_ms: 8_000, is_broken_answer: false };
+        let retrying = UiEvent::Retrying {
+            message: String::new(),
+            attempt: 1,
+            after_ms: 8_000,
+            is_broken_answer: false,
+        };
         activity.take(&retrying, 0);
         assert!(line(&activity, false, 80).ends_with("  trying again in 9 s · Esc stops"));
         assert!(line(&activity, false, 39).ends_with("  again in 9 s"));

@@ -237,9 +237,7 @@ impl MessagePage {
         };
         match walk {
             WindowDirection::Newer => range.after.unwrap_or(0).saturating_add(1)..=last.unwrap_or(Seq::MAX),
-            WindowDirection::Older => {
-                first.unwrap_or(1)..=range.before.unwrap_or(Seq::MAX).saturating_sub(1)
-            }
+            WindowDirection::Older => first.unwrap_or(1)..=range.before.unwrap_or(Seq::MAX).saturating_sub(1),
         }
     }
 
