@@ -11,6 +11,7 @@ mod plain_chat;
 mod screen_chat;
 mod slash;
 pub(crate) mod status;
+pub(crate) mod terminal_chat;
 pub(crate) mod texts;
 
 use std::future::Future;
