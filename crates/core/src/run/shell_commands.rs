@@ -56,12 +56,7 @@ struct ShellWord {
 impl ShellWord {
     /// Returns the text, with the source of unknown parts.
     fn text(&self) -> String {
-        let mut text = String::with_capacity(self.chars.len());
-        self.chars.iter().for_each(|part| match part {
-            ShellChar::Literal(c) => text.push(*c),
-            ShellChar::Unknown(source) => text.push_str(source),
-        });
-        text
+        text_of(&self.chars)
     }
 
     fn is_known(&self) -> bool {
@@ -76,7 +71,7 @@ impl ShellWord {
 
     /// Returns the name of the program that the word names.
     fn program(&self) -> String {
-        Self { chars: self.last_component().to_vec(), is_quoted: false }.text()
+        text_of(self.last_component())
     }
 
     /// Returns whether the word sets a variable for the command behind it.
@@ -88,6 +83,16 @@ impl ShellWord {
                 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         })
     }
+}
+
+/// Returns a text, with the source of unknown parts.
+fn text_of(chars: &[ShellChar]) -> String {
+    let mut text = String::with_capacity(chars.len());
+    chars.iter().for_each(|part| match part {
+        ShellChar::Literal(c) => text.push(*c),
+        ShellChar::Unknown(source) => text.push_str(source),
+    });
+    text
 }
 
 /// How well a pattern fits a command line.
@@ -122,8 +127,7 @@ impl ShellCommands {
 
     /// Returns how well a pattern fits. `fits` matches the pattern with a text.
     pub(super) fn fit(&self, pattern: &str, fits: impl Fn(&str, &str) -> bool) -> PatternFit {
-        let as_word = |chars: &Vec<ShellChar>| ShellWord { chars: chars.clone(), is_quoted: false };
-        if self.commands.iter().any(|command| fits(pattern, &as_word(command).text())) {
+        if self.commands.iter().any(|command| fits(pattern, &text_of(command))) {
             return PatternFit::Yes;
         }
         let signs: Vec<char> = pattern.chars().collect();
@@ -154,20 +158,24 @@ impl ShellCommands {
             };
         }
         let Some(first) = words.first() else { return };
-        self.add_text(words);
+        self.add_run(words, depth);
+        if first.program() == "find" {
+            let is_action = |word: &ShellWord| FIND_ACTIONS.contains(&word.text().as_str());
+            for at in (1..words.len()).filter(|at| is_action(&words[at - 1])) {
+                self.add_run(&words[at..], depth);
+            }
+        }
+    }
+
+    /// Adds the command of a program with its arguments, and the commands that the program runs.
+    fn add_run(&mut self, words: &[ShellWord], depth: usize) {
+        let [first, arguments @ ..] = words else { return };
         let program = first.program();
-        match program.as_str() {
-            "find" => {
-                for at in (1..words.len()).filter(|at| FIND_ACTIONS.contains(&words[at - 1].text().as_str()))
-                {
-                    self.add(&words[at..], depth + 1);
-                }
-            }
-            wrapper if WRAPPERS.contains(&wrapper) => self.add_wrapped(wrapper, &words[1..], depth),
-            redefining => {
-                self.is_doubtful |= REDEFINING.contains(&redefining);
-                self.add_script(&program, words, depth);
-            }
+        self.add_text(words);
+        self.is_doubtful |= REDEFINING.contains(&program.as_str());
+        self.add_script(&program, words, depth);
+        if WRAPPERS.contains(&program.as_str()) {
+            self.add_wrapped(&program, arguments, depth);
         }
     }
 
@@ -226,6 +234,10 @@ impl ShellCommands {
         let [first, arguments @ ..] = words else { return };
         let name = first.last_component();
         let forms = if name.len() < first.chars.len() { vec![&first.chars[..], name] } else { vec![name] };
+        if self.chars > MAX_CHARS {
+            self.is_doubtful = true;
+            return;
+        }
         for form in forms {
             let mut command = form.to_vec();
             for argument in arguments {

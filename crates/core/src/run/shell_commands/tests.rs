@@ -67,6 +67,7 @@ fn a_command_is_found_behind_the_program_that_runs_it() {
         "trap 'rm -r x' EXIT",
         "find . -name '*.c' -exec rm -r x ;",
         "find . -exec sh -c 'rm -r x' {} +",
+        "find . -exec find {} -exec sudo rm -r x ;",
         "echo $(rm -r x)",
         "echo \"a $(true; rm -r x) b\"",
         "echo `rm -r x`",
@@ -113,6 +114,24 @@ fn what_the_text_does_not_tell_is_a_doubt() {
     let nested = (0..20).fold("rm -r x".to_owned(), |inner, _| format!("eval {inner}"));
     assert!(fit("rm -r x", &nested) >= PatternFit::Maybe);
     assert!(fit("rm *", &format!("sudo {}", "word ".repeat(2_000))) == PatternFit::Maybe, "too much to read");
+}
+
+/// A line that is made to cost much is a doubt, and is read within the limits.
+#[test]
+fn no_line_is_read_without_end() {
+    for line in [
+        "sudo sh -c 'sudo a b' ".repeat(1_000),
+        "eval ".repeat(5_000),
+        "`".repeat(5_001),
+        "$(".repeat(5_000),
+        "\"$(".repeat(5_000),
+        format!("find {}", "-exec find ".repeat(5_000)),
+        "find -exec sudo ".repeat(3_000),
+    ] {
+        assert_eq!(fit("git push*origin*", &line), PatternFit::Maybe, "{line:.40}");
+    }
+    let long = format!("cat > f <<'EOF'\n{}EOF\nls", "`rm -r x`\n".repeat(50_000));
+    assert_eq!(fit("rm -r x", &long), PatternFit::No, "a long file is no doubt");
 }
 
 #[test]
