@@ -38,6 +38,7 @@ mod repeating;
 mod server_wait;
 mod session;
 mod settings;
+mod shell_commands;
 mod tools;
 mod turns;
 

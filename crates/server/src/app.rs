@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use longhaul::config::RateLimit;
 use longhaul::recall::RecallSource;
 use longhaul::session::{Runtime, Session, SessionError};
@@ -90,16 +91,6 @@ impl HttpServerConfig {
             surroundings: Arc::new(EmptyEnvironment),
         }
     }
-}
-
-/// The work that a shutdown waits for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct UnfinishedWork {
-    /// The sessions that wait for a person's answer to a question.
-    pub questions: usize,
-    /// `true` if other runs or answers are in progress.
-    pub has_others: bool,
 }
 
 /// A runtime with its server configuration. A clone is cheap.
@@ -204,22 +195,16 @@ impl AppState {
         Ok(format!("/open/{}", self.openings().create_key(Instant::now())?))
     }
 
-    /// Returns the work that a shutdown waits for.
-    pub fn unfinished_work(&self) -> UnfinishedWork {
-        let mut work = UnfinishedWork { questions: 0, has_others: !self.0.answers.is_empty() };
-        for session in self.runtime().opened() {
-            match *session.status().borrow() {
-                RunStatus::WaitingApproval => work.questions += 1,
-                RunStatus::Idle | RunStatus::Parked | RunStatus::WaitingForServer => {}
-                _ => work.has_others = true,
-            }
-        }
-        work
+    /// Returns the number of open sessions that wait for a person's answer to a question.
+    pub fn open_questions(&self) -> usize {
+        let opened = self.runtime().opened();
+        opened.iter().filter(|session| *session.status().borrow() == RunStatus::WaitingApproval).count()
     }
 
     /// Starts the shutdown. The server reports "not ready" and starts no more runs, while active runs may
-    /// finish. Returns when nothing runs any more, or after `patience`. Waiting messages without an active run
-    /// stay in their queues. Other nodes may take each session at rest.
+    /// finish. A run that waits for a person is cancelled at once. Returns when nothing runs any more, or after
+    /// `patience`. Waiting messages without an active run stay in their queues. Other nodes may take each session at
+    /// rest.
     pub async fn drain(&self, patience: Duration) {
         // The mark is set first, so that no run begins while the others are waited for.
         self.0.draining.cancel();
@@ -227,19 +212,14 @@ impl AppState {
         tracing::info!(sessions, answers, ?patience, "the shutdown begins: no more runs are started");
         // `wait` returns only for a closed tracker. A closed one still counts the answers that begin.
         self.0.answers.close();
+        let opened = self.runtime().opened();
         let at_rest = async {
+            let at_rest = join_all(opened.iter().map(come_to_rest));
             if self.runtime().has_company().await {
                 // Other nodes can continue the sessions, so each session is handed over as soon as it rests.
-                return self.runtime().give_away().await;
-            }
-            for session in self.runtime().opened() {
-                let mut status = session.status();
-                // A stopped session runs no more, and one that waits for its model's server has nothing to finish.
-                let _ = status
-                    .wait_for(|status| {
-                        matches!(status, RunStatus::Idle | RunStatus::Parked | RunStatus::WaitingForServer)
-                    })
-                    .await;
+                tokio::join!(at_rest, self.runtime().give_away());
+            } else {
+                at_rest.await;
             }
         };
         let at_rest = async { tokio::join!(at_rest, self.0.answers.wait()) };
@@ -470,6 +450,34 @@ impl AppState {
                 tracing::error!(%error, "a request failed");
                 Err(ApiProblem::internal())
             }
+        }
+    }
+}
+
+/// Waits until a session has nothing to finish. A run that waits for a person is cancelled: while the server ends, an
+/// answer would lead to no further step.
+async fn come_to_rest(session: &Session) {
+    let mut status = session.status();
+    loop {
+        let is_awaited = |status: &RunStatus| {
+            matches!(
+                status,
+                RunStatus::Idle
+                    | RunStatus::Parked
+                    // The session waits for its model's server and has nothing to finish.
+                    | RunStatus::WaitingForServer
+                    | RunStatus::WaitingApproval
+            )
+        };
+        // A stopped session runs no more.
+        let Ok(reached) = status.wait_for(is_awaited).await.map(|status| *status) else { return };
+        if reached != RunStatus::WaitingApproval {
+            return;
+        }
+        tracing::info!(session = %session.id(), "a question is withdrawn, because the server is ending");
+        // The queue waits for the next start, as after any other end.
+        if session.cancel(false).await.is_err() {
+            return;
         }
     }
 }

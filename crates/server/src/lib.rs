@@ -37,7 +37,7 @@ mod uploads;
 
 pub use longhaul::config::RateLimit;
 
-pub use crate::app::{AppState, HttpServerConfig, UnfinishedWork};
+pub use crate::app::{AppState, HttpServerConfig};
 pub use crate::counters::ServerMetrics;
 pub use crate::host_info::{EmptyEnvironment, Later, ModelBackend, ServerEnvironment};
 pub use crate::maintenance::MaintenanceConfig;

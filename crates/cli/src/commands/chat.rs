@@ -1,7 +1,7 @@
 //! `longhaul chat`: a conversation at the terminal, or line by line through a pipe.
 
 mod approval_scope;
-mod approvals;
+pub(crate) mod approvals;
 mod console;
 mod frame_rate;
 mod line_chat;
@@ -11,6 +11,7 @@ mod plain_chat;
 mod screen_chat;
 mod slash;
 pub(crate) mod status;
+pub(crate) mod terminal_chat;
 pub(crate) mod texts;
 
 use std::future::Future;

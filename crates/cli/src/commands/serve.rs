@@ -19,7 +19,7 @@ use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_gateway::{CompactionSetup, Gateway};
 use longhaul_server::{
     AccessToken, AppState, HttpServerConfig, Later, MaintenanceConfig, ModelBackend, ServerEnvironment,
-    ServerMetrics, UnfinishedWork, serve,
+    ServerMetrics, serve,
 };
 use longhaul_store::SharedUpkeep;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -209,19 +209,22 @@ fn assumed(model: &str) -> String {
     )
 }
 
-/// Waits for the end: a signal and then no running work, enough time, or a second signal.
+/// Waits for the end: a signal and then no running work, enough time, or a second signal. Runs that wait for a person
+/// are cancelled at once.
 async fn end(app: &AppState, interrupts: &mut InterruptSignals, asked: oneshot::Sender<()>) {
     interrupts.next().await;
     tracing::info!("told to end: nothing new begins, and what runs may finish");
     // The receiver is gone if the server failed meanwhile.
     let _ = asked.send(());
+    let withdrawn = withdrawn(app.open_questions());
     let drained = app.drain(DRAINING);
     tokio::pin!(drained);
+    out::told(&withdrawn);
     // No note on the wait is needed if nothing runs.
     if tokio::time::timeout(SOON, &mut drained).await.is_ok() {
         return;
     }
-    out::told(&stopping(app.unfinished_work()));
+    out::told(&stopping());
     tokio::select! {
         () = drained => tracing::debug!("all runs have finished"),
         () = interrupts.next() => tracing::info!("told to end again: runs are cut, and go on with the next message"),
@@ -229,24 +232,22 @@ async fn end(app: &AppState, interrupts: &mut InterruptSignals, asked: oneshot::
 }
 
 /// Returns what a shutdown waits for, and how to end it at once.
-fn stopping(work: UnfinishedWork) -> String {
+fn stopping() -> String {
     let seconds = DRAINING.as_secs();
-    let waits = match (work.questions, work.has_others) {
-        (0, _) => format!("Stopping: what runs may finish, for {seconds} s at most."),
-        (1, false) => format!("Stopping. 1 session waits for your answer; it is cancelled in {seconds} s."),
-        (1, true) => format!(
-            "Stopping: 1 session waits for your answer, and what runs may finish; what is left is cancelled in \
-             {seconds} s."
-        ),
-        (many, false) => {
-            format!("Stopping. {many} sessions wait for your answer; they are cancelled in {seconds} s.")
+    format!("Stopping: what runs may finish, for {seconds} s at most. Ctrl-C again ends now.\n")
+}
+
+/// Returns the note about questions that nobody can answer any more; empty without such questions.
+fn withdrawn(questions: usize) -> String {
+    match questions {
+        0 => String::new(),
+        1 => "1 session waited for your answer: its call was not run, and a message goes on.\n".to_owned(),
+        many => {
+            format!(
+                "{many} sessions waited for your answer: their calls were not run, and a message goes on.\n"
+            )
         }
-        (many, true) => format!(
-            "Stopping: {many} sessions wait for your answer, and what runs may finish; what is left is cancelled in \
-             {seconds} s."
-        ),
-    };
-    format!("{waits} Ctrl-C again ends now.\n")
+    }
 }
 
 /// The data folder, open.

@@ -1,7 +1,10 @@
 //! Formats a model's Markdown for a terminal: headings bold, lists with a hanging indent, code set off, links
-//! with their address. The text arrives in pieces. Finished text is passed on at once, word by word, and
-//! marked text as a whole.
+//! with their address, tables aligned. The text arrives in pieces. Finished text is passed on at once, word by
+//! word, and marked text and tables as a whole.
 
+mod table;
+
+use self::table::{MarkdownTable, is_delimiter, is_table_row};
 use super::style::TextStyle;
 
 /// The maximum length of marked text. Without it an unclosed mark would hold back the rest of its line.
@@ -16,6 +19,8 @@ pub(crate) enum MarkdownSpan {
     Hang(usize),
     /// The end of a line.
     End,
+    /// The lines of a table, with the end of each.
+    Table(MarkdownTable),
 }
 
 /// The received text whose form is not decided yet.
@@ -28,6 +33,8 @@ pub(crate) struct MarkdownFormatter {
     /// The last character that was given on, in this line.
     before: Option<char>,
     fence: Option<String>,
+    /// The lines that may be a table, until another line ends it.
+    table: Vec<String>,
 }
 
 impl MarkdownFormatter {
@@ -47,9 +54,10 @@ impl MarkdownFormatter {
     /// Ends the text, and emits the held rest.
     pub(crate) fn finish(&mut self, out: &mut Vec<MarkdownSpan>) {
         if self.held.is_empty() {
-            return;
+            return self.end_table(out);
         }
         self.line(out);
+        self.end_table(out);
         // The text itself has no line end here.
         if out.last() == Some(&MarkdownSpan::End) {
             out.pop();
@@ -59,6 +67,10 @@ impl MarkdownFormatter {
     /// Formats a whole line.
     fn line(&mut self, out: &mut Vec<MarkdownSpan>) {
         let line = std::mem::take(&mut self.held);
+        if !self.is_within && self.fence.is_none() && is_table_row(&line) {
+            return self.row(line, out);
+        }
+        self.end_table(out);
         if self.is_within {
             self.words(line, true, out);
         } else if let Some(mark) = fence(&line) {
@@ -81,6 +93,28 @@ impl MarkdownFormatter {
         out.push(MarkdownSpan::End);
     }
 
+    /// Holds a line that may be a row of a table.
+    fn row(&mut self, line: String, out: &mut Vec<MarkdownSpan>) {
+        // Without a delimiter row below it, the line before was no heading.
+        if self.table.len() == 1 && !is_delimiter(&line) {
+            self.end_table(out);
+        }
+        self.table.push(line);
+    }
+
+    /// Emits the held rows: as a table, or as the text that they are.
+    fn end_table(&mut self, out: &mut Vec<MarkdownSpan>) {
+        let lines = std::mem::take(&mut self.table);
+        if let Some(table) = MarkdownTable::read(&lines) {
+            return out.push(MarkdownSpan::Table(table));
+        }
+        for line in lines {
+            self.words(line, true, out);
+            self.before = None;
+            out.push(MarkdownSpan::End);
+        }
+    }
+
     /// Formats an unfinished line: its words are emitted as soon as its kind is known.
     fn begun(&mut self, out: &mut Vec<MarkdownSpan>) {
         // A line of code is shown whole, because its end decides whether it is a fence.
@@ -90,11 +124,15 @@ impl MarkdownFormatter {
         if !self.is_within {
             let begun = self.held.trim_start();
             let is_known = begun.split_once(char::is_whitespace).is_some_and(|(word, rest)| {
-                !may_be_fence(word) && !is_rule(word) && (!rest.trim().is_empty() || !begins_line(word))
+                !may_be_fence(word)
+                    && !is_rule(word)
+                    && !word.starts_with('|')
+                    && (!rest.trim().is_empty() || !begins_line(word))
             });
             if !is_known {
                 return;
             }
+            self.end_table(out);
             let held = std::mem::take(&mut self.held);
             self.held = self.opened(&held, out);
             self.is_within = true;

@@ -7,6 +7,31 @@ use longhaul::context::ContextReport;
 
 use super::human::{percent, short};
 use super::style::TextPainter;
+use super::text::{fit, width};
+
+/// A form of the meter's line. Narrow terminals get a form with fewer parts.
+#[derive(Clone, Copy, Debug)]
+struct MeterForm {
+    cells: usize,
+    has_figures: bool,
+    has_error: bool,
+}
+
+impl MeterForm {
+    const fn whole(cells: usize) -> Self {
+        Self { cells, has_figures: true, has_error: true }
+    }
+}
+
+/// The forms of the line, the most telling first.
+const FORMS: [MeterForm; 6] = [
+    MeterForm::whole(20),
+    MeterForm::whole(10),
+    MeterForm { cells: 10, has_figures: true, has_error: false },
+    MeterForm { cells: 5, has_figures: true, has_error: false },
+    MeterForm { cells: 5, has_figures: false, has_error: false },
+    MeterForm { cells: 0, has_figures: false, has_error: false },
+];
 
 /// The figures of the meter, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -41,20 +66,40 @@ impl ContextMeterBar {
 
     /// Returns the bar and the caption, for `cells` cells.
     pub(crate) fn line(&self, cells: usize, style: TextPainter) -> String {
+        self.line_in(MeterForm::whole(cells), style)
+    }
+
+    /// Returns the most telling line of at most `columns`, with a bar of at most `max_cells` cells.
+    pub(crate) fn line_within(&self, columns: usize, max_cells: usize, style: TextPainter) -> String {
+        let mut forms = FORMS.into_iter().filter(|form| form.cells <= max_cells);
+        // Measured without colours, whose codes take no columns.
+        let form = forms.find(|form| width(&self.line_in(*form, TextPainter::default())) <= columns);
+        let shortest = || fit(&self.line_in(FORMS[FORMS.len() - 1], TextPainter::default()), columns);
+        form.map_or_else(shortest, |form| self.line_in(form, style))
+    }
+
+    fn line_in(&self, form: MeterForm, style: TextPainter) -> String {
         if self.window == 0 {
             return String::new();
         }
-        format!("{} {}", self.paint(&self.bar(cells), style), self.caption(style))
+        let share = (self.total as f64 * 100.0 / self.window as f64).round();
+        let mut line = self.paint(&self.bar(form.cells), style);
+        line.push_str(if form.cells > 0 { " " } else { "" });
+        line.push_str(&format!("{share:.0} %"));
+        if form.has_figures {
+            line.push_str(&format!(" {}/{}", short(self.total), short(self.window)));
+        }
+        if form.has_error {
+            line.push_str(&format!(" {}", style.dim(&self.error())));
+        }
+        line
     }
 
-    fn caption(&self, style: TextPainter) -> String {
-        let share = (self.total as f64 * 100.0 / self.window as f64).round();
-        let figures = format!("{}/{}", short(self.total), short(self.window));
-        let error = match self.error_percent {
+    fn error(&self) -> String {
+        match self.error_percent {
             error if error < 0.05 => "exact".to_owned(),
             error => format!("~{} %", percent(error)),
-        };
-        format!("{share:.0} % {} {}", figures, style.dim(&error))
+        }
     }
 
     /// Returns the cell of a bar at which a number of tokens ends.
@@ -104,6 +149,17 @@ mod tests {
     fn the_bar_has_every_mark_in_its_place() {
         assert_eq!(METER.line(10, TextPainter::default()), "▓▓▒░░░░░┊│ 26 % 52.1K/200K ~0.6 %");
         assert_eq!(METER.line(20, TextPainter::default()), "▓▓▓▒▒░░░░░░░░░░░┊░░│ 26 % 52.1K/200K ~0.6 %");
+    }
+
+    #[test]
+    fn the_line_leaves_out_what_has_no_room() {
+        let line = |columns| METER.line_within(columns, 10, TextPainter::default());
+        assert_eq!(line(200), METER.line(10, TextPainter::default()));
+        assert_eq!(line(30), "▓▓▒░░░░░┊│ 26 % 52.1K/200K");
+        assert_eq!(line(24), "▓░░░│ 26 % 52.1K/200K");
+        assert_eq!(line(12), "▓░░░│ 26 %");
+        assert_eq!((line(4), line(2), line(0)), ("26 %".to_owned(), "2…".to_owned(), String::new()));
+        assert_eq!(ContextMeterBar::default().line_within(20, 10, TextPainter::default()), "");
     }
 
     #[test]

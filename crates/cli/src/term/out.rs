@@ -10,7 +10,7 @@ use super::wrap::{fitting, wrapped};
 const WIDEST: usize = 100;
 
 /// The minimum columns that text is set for.
-const NARROWEST: usize = 24;
+const NARROWEST: usize = 16;
 
 /// The rows of text on a terminal of unknown size.
 const USUAL_ROWS: usize = 20;

@@ -12,6 +12,12 @@ use super::ui_event::{ToolCallInfo, ToolResultInfo};
 /// The column of outcomes, if the text before them allows.
 const OUTCOME_COLUMN: usize = 36;
 
+/// The columns before a call's text: the indent and the mark.
+const INDENT: usize = 4;
+
+/// The minimum columns of a call's text beside its outcome. In a narrower place the outcome has a row of its own.
+const LEAST_LABEL: usize = 12;
+
 /// The maximum number of a failed call's lines that are shown.
 const SHOWN_LINES: usize = 4;
 
@@ -46,20 +52,27 @@ pub(crate) fn label(call: &ToolCallInfo, columns: usize) -> String {
     format!("{tool} {argument}").trim_end().to_owned()
 }
 
-/// Returns the row of a running call, in the layout that it has when the call has ended.
+/// Returns the row of a running call, in the layout that it has when the call has ended. Without room for both, the
+/// call has precedence over the time.
 pub(crate) fn running(call: &ToolCallInfo, elapsed: Duration, columns: usize, style: TextPainter) -> String {
     let elapsed = time(elapsed);
-    let (label, gap) = placed(call, &elapsed, columns);
-    format!("  {} {label}{gap}{}", style.accent("▸"), style.dim(&elapsed)).trim_end().to_owned()
+    let (label, behind) = match placed(call, &elapsed, columns) {
+        Some((label, gap)) => (label, format!("{gap}{}", style.dim(&elapsed))),
+        None => (label(call, columns.saturating_sub(INDENT)), String::new()),
+    };
+    format!("  {} {label}{behind}", style.accent("▸")).trim_end().to_owned()
 }
 
-/// Returns the call's text, and the space between it and the outcome.
-fn placed(call: &ToolCallInfo, outcome: &str, columns: usize) -> (String, String) {
-    // At least a dozen columns, or a narrow terminal would show outcomes without their calls.
-    let room = columns.saturating_sub(4 + 2 + width(outcome)).max(12);
+/// Returns the call's text, and the space between it and the outcome; `None` if the outcome leaves too little room
+/// for the call in one row.
+fn placed(call: &ToolCallInfo, outcome: &str, columns: usize) -> Option<(String, String)> {
+    let room = columns.saturating_sub(INDENT + 2 + width(outcome));
+    if room < LEAST_LABEL {
+        return None;
+    }
     let label = label(call, room);
-    let gap = OUTCOME_COLUMN.saturating_sub(4 + width(&label)).min(room - width(&label)) + 2;
-    (label, " ".repeat(gap))
+    let gap = OUTCOME_COLUMN.saturating_sub(INDENT + width(&label)).min(room - width(&label)) + 2;
+    Some((label, " ".repeat(gap)))
 }
 
 /// Returns the row of a call that ended, and below it the first lines of one that failed.
@@ -74,7 +87,8 @@ pub(crate) fn row(
     let outcome = [singular(&outcome(call, ended)), time(took)];
     // Short calls have no time to show.
     let outcome = outcome.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ");
-    let (label, gap) = placed(call, &outcome, columns);
+    let (label, gap) = placed(call, &outcome, columns)
+        .unwrap_or_else(|| (label(call, columns.saturating_sub(INDENT)), "\n      ".to_owned()));
     let mark = if failed { style.red("✗") } else { style.dim("▸") };
     let outcome = if failed { style.red(&outcome) } else { style.dim(&outcome) };
     let mut row = format!("  {mark} {label}{gap}{outcome}\n");
@@ -281,6 +295,27 @@ mod tests {
         );
         let denied = shown("bash", r#"{"command":"rm"}"#, "cancelled", "[Not run: no]");
         assert!(denied.contains("denied"), "{denied}");
+    }
+
+    #[test]
+    fn a_narrow_row_keeps_call_and_outcome() {
+        let call = ToolCallInfo {
+            id: "c".into(),
+            tool: "bash".into(),
+            arguments: r#"{"command":"cargo test"}"#.into(),
+        };
+        let ended = ToolResultInfo {
+            id: "c".into(),
+            status: "error".into(),
+            text: "no\n[exit code 101]".into(),
+            ..ToolResultInfo::default()
+        };
+        let row = row(&call, &ended, Duration::from_secs(75), 19, TextPainter::default());
+        assert_eq!(row, "  ✗ bash cargo test\n      exit 101 · 1 min 15 s\n      no\n");
+        let running = |columns| running(&call, Duration::from_secs(75), columns, TextPainter::default());
+        assert_eq!(running(19), "  ▸ bash cargo test");
+        assert_eq!(width(&running(39)), 39);
+        assert!(running(39).ends_with("  1 min 15 s"), "{}", running(39));
     }
 
     #[test]

@@ -515,6 +515,7 @@ fn put(set: Vec<MarkdownSpan>, wrap: &mut WordWrapper, out: &mut String) {
             MarkdownSpan::Text(text, ink) => wrap.push_in(&text, ink, out),
             MarkdownSpan::Hang(columns) => wrap.hang(columns),
             MarkdownSpan::End => wrap.push("\n", out),
+            MarkdownSpan::Table(table) => put(table.spans(wrap.room()), wrap, out),
         }
     }
 }

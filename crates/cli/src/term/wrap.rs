@@ -45,6 +45,11 @@ impl WordWrapper {
         self.width = width.max(self.indent + 8);
     }
 
+    /// Returns the columns of a line behind its indent.
+    pub(crate) fn room(&self) -> usize {
+        self.width - self.indent
+    }
+
     /// Adds text.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) {
         self.push_in(text, TextStyle::default(), out);

@@ -6,6 +6,7 @@ use longhaul_core::ids::Millis;
 
 use crate::commands::chat::paste::goes_on;
 use crate::commands::chat::status::ActivityTracker;
+use crate::commands::chat::terminal_chat::DoublePress;
 use crate::commands::chat::texts;
 use crate::term::meter::ContextMeterBar;
 use crate::term::style::TextPainter;
@@ -18,9 +19,6 @@ use super::completion::{CommandCompletion, SlashCommandHelp};
 use super::editor::InputEditor;
 use super::history::InputHistory;
 use super::keys::KeyAction;
-
-/// The maximum time between two presses of Ctrl-C that count as a double press, in milliseconds.
-const TWICE: Millis = 2_000;
 
 /// The time that a hint stays, in milliseconds.
 const HINT: Millis = 4_000;
@@ -90,7 +88,7 @@ pub(crate) struct UiState {
     asked: Option<ApprovalPrompt>,
     changing: Option<String>,
     hint: Option<(String, Millis)>,
-    interrupted: Option<Millis>,
+    interrupted: DoublePress,
 }
 
 impl UiState {
@@ -119,7 +117,7 @@ impl UiState {
             asked: None,
             changing: None,
             hint: None,
-            interrupted: None,
+            interrupted: DoublePress::default(),
         };
         state.resize(columns, rows);
         state
@@ -388,7 +386,7 @@ impl UiState {
             self.editor.set("");
             return None;
         }
-        if self.interrupted.is_some_and(|before| now.saturating_sub(before) < TWICE) {
+        if self.interrupted.is_second(now) {
             return Some(UiCommand::Leave);
         }
         if !self.is_busy && !self.editor.is_empty() {
@@ -397,7 +395,7 @@ impl UiState {
             self.hint(texts::UP_BRINGS_BACK, now);
             return None;
         }
-        self.interrupted = Some(now);
+        self.interrupted.note(now);
         self.hint(again, now);
         self.is_busy.then_some(UiCommand::Cancel)
     }

@@ -108,6 +108,21 @@ fn busy(columns: usize, rows: usize) -> String {
 fn a_busy_moment_is_readable_at_a_glance() {
     insta::assert_snapshot!("busy_80x24", busy(80, 24));
     insta::assert_snapshot!("busy_40x12", busy(40, 12));
+    insta::assert_snapshot!("busy_20x12", busy(20, 12));
+}
+
+#[test]
+fn a_question_has_room_in_a_narrow_terminal() {
+    for (columns, rows) in [(40, 12), (20, 12)] {
+        let mut state = state(columns, rows);
+        state.set_busy(true, false);
+        state.set_asked(Some("bash"));
+        let shown = screen(&mut state, &mut String::new(), 0);
+        assert!(shown.contains("waits for you") && shown.contains("y/n/a › _"), "{shown}");
+        type_in(&mut state, "n use the other folder");
+        let shown = screen(&mut state, &mut String::new(), 0);
+        assert!(shown.ends_with("folder_"), "{shown}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::Line;
 
+use crate::commands::chat::approvals::answer_mark;
 use crate::commands::chat::texts;
 use crate::term::text::{fit, one_line, width};
 use crate::term::tool_row;
@@ -130,7 +131,7 @@ impl UiState {
     /// Returns the mark before the input.
     fn mark(&self) -> String {
         match (self.asked(), self.changing()) {
-            (Some(tool), _) => format!("{}? y/n/a › ", fit(&one_line(tool), self.columns / 3)),
+            (Some(tool), _) => answer_mark(tool, self.columns),
             (None, Some(at)) => format!("change {at} › "),
             (None, None) => "› ".to_owned(),
         }
@@ -206,9 +207,10 @@ impl UiState {
             .take(room)
             .map(|(at, offer)| {
                 let mark = if at == chosen { self.style.accent("› ") } else { "  ".to_owned() };
-                let gap = " ".repeat(usage.saturating_sub(width(&offer.usage)));
+                let name = fit(&offer.usage, self.width().saturating_sub(2));
+                let gap = " ".repeat(usage.saturating_sub(width(&name)));
                 let does = fit(&offer.does, self.width().saturating_sub(2 + usage));
-                let named = if at == chosen { self.style.bold(&offer.usage) } else { offer.usage.clone() };
+                let named = if at == chosen { self.style.bold(&name) } else { name };
                 self.line(&format!("{mark}{named}{gap}{}", self.style.dim(&does)))
             })
             .collect()

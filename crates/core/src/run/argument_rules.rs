@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::ToolApproval;
+use super::shell_commands::{PatternFit, ShellCommands};
+
+/// The argument that is read as a command line of a shell.
+const COMMAND: &str = "command";
 
 /// The characters that a shell reads as more than a part of a word. A pattern for `git status` must not allow
 /// `git status; rm -r .`.
@@ -26,7 +30,8 @@ pub struct ArgumentRules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentRule {
     /// One pattern for each checked argument: `*` is any text, `?` one character, all other characters stand
-    /// for themselves. Every pattern must fit the whole argument. An argument that is no text is matched as JSON.
+    /// for themselves. Every pattern must fit the whole argument. An argument that is no text is matched as JSON. A rule
+    /// that does not allow also fits if its pattern for `command` fits one of the commands in that shell command line.
     pub patterns: BTreeMap<String, String>,
     /// The permission.
     pub approval: ToolApproval,
@@ -37,15 +42,33 @@ impl ArgumentRules {
     pub fn decide(&self, arguments: &str) -> ToolApproval {
         // Broken arguments fit no pattern, so they are never allowed by a rule that looks at them.
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-        let first_fitting = |rules: &[ArgumentRule]| {
-            rules.iter().find(|rule| rule.fits(&arguments)).map(ArgumentRule::decision)
-        };
-        match (first_fitting(&self.rules), first_fitting(&self.closures)) {
+        let commands = arguments.get(COMMAND).and_then(Value::as_str).map(ShellCommands::read);
+        let (rule, is_rule_in_doubt) = first_fitting(&self.rules, &arguments, commands.as_ref());
+        let (closure, is_closure_in_doubt) = first_fitting(&self.closures, &arguments, commands.as_ref());
+        let decision = match (rule, closure) {
             (Some(decision), Some(closure)) => stricter(decision, closure),
             (Some(decision), None) | (None, Some(decision)) => decision,
             (None, None) => self.otherwise.as_deref().map_or(ToolApproval::Ask, unnested),
+        };
+        if is_rule_in_doubt || is_closure_in_doubt { stricter(decision, ToolApproval::Ask) } else { decision }
+    }
+}
+
+/// Returns the decision of the first rule that fits, and whether a rule before it that does not allow may fit too.
+fn first_fitting(
+    rules: &[ArgumentRule],
+    arguments: &Value,
+    commands: Option<&ShellCommands>,
+) -> (Option<ToolApproval>, bool) {
+    let mut is_in_doubt = false;
+    for rule in rules {
+        match rule.fit(arguments, commands) {
+            PatternFit::Yes => return (Some(rule.decision()), is_in_doubt),
+            PatternFit::Maybe => is_in_doubt = true,
+            PatternFit::No => {}
         }
     }
+    (None, is_in_doubt)
 }
 
 /// Returns the permission, or [`ToolApproval::Ask`] for one that depends on arguments once more.
@@ -71,17 +94,30 @@ impl ArgumentRule {
         unnested(&self.approval)
     }
 
-    fn fits(&self, arguments: &Value) -> bool {
-        let allows = self.approval == ToolApproval::Allow;
-        self.patterns.iter().all(|(name, pattern)| {
+    /// Returns how well the rule fits: as well as its least fitting pattern.
+    fn fit(&self, arguments: &Value, commands: Option<&ShellCommands>) -> PatternFit {
+        let fits = self.patterns.iter().map(|(name, pattern)| {
             let value = match arguments.get(name) {
                 Some(Value::String(text)) => text.clone(),
                 Some(other) => other.to_string(),
-                None => return false,
+                None => return PatternFit::No,
             };
+            let commands = commands.filter(|_| name == COMMAND);
+            self.pattern_fit(pattern, &value, commands)
+        });
+        fits.min().unwrap_or(PatternFit::Yes)
+    }
+
+    fn pattern_fit(&self, pattern: &str, value: &str, commands: Option<&ShellCommands>) -> PatternFit {
+        let fits_whole = fits(pattern, value);
+        match (&self.approval, commands) {
             // Only permissions are narrowed: a denial must hold whatever else a command says.
-            fits(pattern, &value) && !(allows && says_more(&value, pattern))
-        })
+            (ToolApproval::Allow, _) if fits_whole && !says_more(value, pattern) => PatternFit::Yes,
+            (ToolApproval::Allow, _) => PatternFit::No,
+            _ if fits_whole => PatternFit::Yes,
+            (_, Some(commands)) => commands.fit(pattern, fits),
+            (_, None) => PatternFit::No,
+        }
     }
 }
 
@@ -96,7 +132,7 @@ fn says_more(value: &str, pattern: &str) -> bool {
 }
 
 /// Returns whether a text fits a pattern. The time is at worst the product of both lengths.
-fn fits(pattern: &str, text: &str) -> bool {
+pub(super) fn fits(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);
     // The place of the last `*`, and the length of text that it takes. Only this one is retried, which keeps the time
@@ -220,6 +256,57 @@ mod tests {
             ..ArgumentRules::default()
         };
         assert_eq!(denied.decide(&bash("true; git push")), ToolApproval::Deny(String::new()));
+    }
+
+    #[test]
+    fn a_denial_holds_for_a_command_however_it_is_written() {
+        let matching = ArgumentRules {
+            rules: vec![
+                rule("command", "git push*", ToolApproval::Deny("no".to_owned())),
+                rule("command", "rm *", ToolApproval::Ask),
+            ],
+            otherwise: Some(Box::new(ToolApproval::Allow)),
+            ..ArgumentRules::default()
+        };
+        for command in
+            ["true; git push", "/usr/bin/git push", "sh -c 'git push'", "env git push", "g\\it push"]
+        {
+            assert_eq!(matching.decide(&bash(command)), ToolApproval::Deny("no".to_owned()), "{command}");
+        }
+        for command in ["cd x && rm y", "git $X", "echo x | sh", "git commit -m 'no end", "sudo rm x"] {
+            assert_eq!(matching.decide(&bash(command)), ToolApproval::Ask, "{command}");
+        }
+        for command in ["git status", "echo 'git push'", "cargo test \"$X\" && ls *.rs"] {
+            assert_eq!(matching.decide(&bash(command)), ToolApproval::Allow, "{command}");
+        }
+        let of_another = rule("path", "git push*", ToolApproval::Deny(String::new()));
+        let matching = ArgumentRules { rules: vec![of_another], ..matching };
+        assert_eq!(matching.decide(r#"{"path":"x; git push"}"#), ToolApproval::Allow, "no command line");
+    }
+
+    #[test]
+    fn a_doubt_asks_and_lets_later_rules_deny() {
+        let deny = |pattern| rule("command", pattern, ToolApproval::Deny("no".to_owned()));
+        let allow = rule("command", "*", ToolApproval::Allow);
+        let rules = |rules| ArgumentRules {
+            rules,
+            otherwise: Some(Box::new(ToolApproval::Allow)),
+            ..ArgumentRules::default()
+        };
+        let line = bash("git $X; rm y");
+        assert_eq!(
+            rules(vec![deny("git push*"), deny("rm *")]).decide(&line),
+            ToolApproval::Deny("no".into())
+        );
+        let git = bash("git $X");
+        let pattern_with_signs = rule("command", "git $X", ToolApproval::Allow);
+        assert_eq!(rules(vec![deny("git push*"), allow.clone()]).decide(&git), ToolApproval::Ask);
+        assert_eq!(
+            rules(vec![pattern_with_signs, deny("git push*")]).decide(&git),
+            ToolApproval::Allow,
+            "in order"
+        );
+        assert_eq!(rules(vec![allow]).decide(&bash("git log")), ToolApproval::Allow);
     }
 
     #[test]

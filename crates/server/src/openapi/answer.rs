@@ -316,8 +316,23 @@ pub(crate) struct MessagePageResponse {
     /// The value of `before` for the previous page.
     #[schema(required)]
     before: Option<u64>,
+    /// The ends of runs on this page that did not end with their answer, if there are any.
+    run_ends: Option<Vec<RunEndSchema>>,
     /// The positions of damaged events on this page, if there are any. Their content is lost; the rest is complete.
     damaged: Option<Vec<u64>>,
+}
+
+/// The end of a run that failed, was cancelled, or reached a limit.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RunEnd)]
+pub(crate) struct RunEndSchema {
+    seq: u64,
+    /// Milliseconds since 1970.
+    at: u64,
+    run_id: String,
+    finish_reason: FinishReason,
+    error: Option<ErrorInfoSchema>,
 }
 
 /// A message of the log.
@@ -340,8 +355,10 @@ pub(crate) struct MessageSchema {
     is_summary: Option<bool>,
     model: Option<ModelOriginSchema>,
     interrupted: Option<AnswerCutSchema>,
-    /// The error that cut off an answer marked `lost`.
+    /// The error that cut off an answer marked `lost` or `paused`.
     error: Option<ErrorInfoSchema>,
+    /// The id of the paused answer that a `lost` attempt was to continue.
+    continues: Option<String>,
     reasoning: Option<String>,
     /// The provider's own items, as JSON.
     reasoning_metadata: Option<Vec<String>>,

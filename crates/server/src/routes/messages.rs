@@ -16,7 +16,7 @@ use axum::Json;
 use axum::extract::State;
 use longhaul::api_events::{call_arguments, metadata_fields};
 use longhaul::session::SessionError;
-use longhaul_core::event::{Event, EventBody, PartialAnswerReason, ViewEdit};
+use longhaul_core::event::{Event, EventBody, PartialAnswerReason, RunEnd, ViewEdit};
 use longhaul_core::history::LogEntryKind;
 use longhaul_core::ids::{CallId, Millis, Seq, SessionId};
 use longhaul_core::message::{Message, Part, Role, ToolCall, ToolResult};
@@ -80,6 +80,8 @@ struct MessagePage {
     has_more: bool,
     /// The positions of damaged events among the messages.
     damaged: Vec<Seq>,
+    /// The ends of runs among the messages, except of runs that ended with their answer.
+    run_ends: Vec<Value>,
     known: MessagePageDetails,
 }
 
@@ -136,6 +138,9 @@ pub(crate) async fn page(
     let previous = first.filter(|_| page.has_more && backwards);
     let mut answer =
         json!({ "messages": messages, "hasMore": page.has_more, "after": next, "before": previous });
+    if !page.run_ends.is_empty() {
+        answer["runEnds"] = page.run_ends.into();
+    }
     if !page.damaged.is_empty() {
         answer["damaged"] = json!(page.damaged);
     }
@@ -202,15 +207,28 @@ fn show_summary(seq: Seq, edit: &ViewEdit, parts: &[Part]) -> MessagePageEntry {
     MessagePageEntry { seq, message_id, said_in, fields, taken_field: None, taken_at: None, answers: None }
 }
 
+/// Returns the end of a run without its answer; `None` for any other event.
+fn show_run_end(event: &Event) -> Option<Value> {
+    let EventBody::RunFinished { run_id, reason, error } = &event.body else { return None };
+    let mut shown = json!({ "seq": event.seq, "at": event.at, "runId": run_id, "finishReason": reason });
+    if let Some(error) = error {
+        shown["error"] = json!(error);
+    }
+    (*reason != RunEnd::Stop).then_some(shown)
+}
+
 fn show_entry(
     entry: &LogFragmentEntry<'_>,
     fragment: &LogFragment<'_>,
     is_running: bool,
 ) -> MessagePageEntry {
-    let message = &fragment.whole(entry);
+    let message = &fragment.shown(entry);
     let mut fields = Map::new();
     fields.insert("role".to_owned(), json!(message.role));
     fields.insert("parts".to_owned(), json!(with_markers(entry.seq, &message.parts)));
+    if let Some(begun) = fragment.attempted(entry) {
+        fields.insert("continues".to_owned(), json!(begun));
+    }
     let mut answers = None;
     match &entry.kind {
         Some(LogEntryKind::Typed) => {}
@@ -349,9 +367,9 @@ impl MessagePageDetails {
         if let Some(usage) = self.usage.get(&shown.said_in) {
             message.insert("tokenUsage".to_owned(), longhaul::api_events::token_usage(usage));
         }
-        // Only a lost answer has the failure as its reason. A stopped or cancelled one was cut off by a person.
-        if let Some(failure) = self.failures.get(&shown.said_in).filter(|_| message["interrupted"] == "lost")
-        {
+        // A cancelled answer was cut off by a person, so a failure of its step is not the reason.
+        let is_broken = message.get("interrupted").is_some_and(|cut| *cut == "lost" || *cut == "paused");
+        if let Some(failure) = self.failures.get(&shown.said_in).filter(|_| is_broken) {
             message.insert("error".to_owned(), failure.clone());
         }
         if let Some(started) = shown.answers.and_then(|call_id| self.started.get(&call_id)) {

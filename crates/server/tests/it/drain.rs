@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use longhaul::agent::Agent;
+use longhaul_core::run::ToolApproval;
 use longhaul_gateway::{Gateway, GatewayDependencies, GatewayOptions, UpstreamOptions};
 use longhaul_providers::connect::Kind;
-use longhaul_providers::scripted::ModelScript;
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 use longhaul_server::HttpServerConfig;
 use longhaul_testkit::{ReceivedRequest, ScriptedUpstream, UpstreamAnswer, chat};
 use reqwest::{Method, StatusCode};
@@ -70,6 +72,25 @@ async fn patience_ends() {
     tokio::time::timeout(PATIENCE, world.app.drain(Duration::from_millis(50))).await.unwrap();
     let shown = world.get(&format!("/api/sessions/{session}")).await;
     assert_eq!(shown["status"], "streaming", "the caller decides what comes then");
+}
+
+#[tokio::test]
+async fn an_open_question_is_withdrawn_at_once() {
+    let asking = ScriptedAnswer::text("May I?").call("write", r#"{"path":"a.txt","content":"hello"}"#);
+    let ask = |agent: &mut Agent| agent.rules.default_approval = ToolApproval::Ask;
+    let world = TestServer::with(ModelScript::turns([asking]), ask, |_| {}).await;
+    let session = world.session().await;
+    world.say(&session, "write it").await;
+    world.until(&session, "waiting_approval").await;
+    assert_eq!(world.app.open_questions(), 1);
+    // Longer than this test may take, so that only the withdrawal can end the drain.
+    tokio::time::timeout(PATIENCE, world.app.drain(PATIENCE * 10)).await.unwrap();
+    let shown = world.get(&format!("/api/sessions/{session}")).await;
+    assert_eq!((&shown["status"], &shown["lastFinishReason"]), (&json!("idle"), &json!("cancelled")));
+    let page = world.get(&format!("/api/sessions/{session}/messages")).await;
+    assert_eq!(page["messages"][1]["toolCalls"][0]["status"], "cancelled", "{page}");
+    assert!(!world.folder.path().join("a.txt").exists());
+    world.end().await;
 }
 
 /// A model server that begins an answer, and ends it when `goes_on` says so.

@@ -23,6 +23,7 @@ mod page;
 mod recovery;
 mod refusals;
 mod render;
+mod run_ends;
 mod search;
 mod sessions;
 mod settings;

@@ -76,6 +76,12 @@ async fn what_was_streaming_is_kept_and_watchers_go_on() {
     assert_eq!(page["messages"][1]["interrupted"], "lost");
     assert_eq!(page["messages"][1]["error"]["code"], "interrupted", "why it was cut off");
     assert_eq!(page["messages"][3]["error"], serde_json::Value::Null, "a whole answer has no error");
+    let [end] = &page["runEnds"].as_array().unwrap()[..] else { panic!("{page}") };
+    assert_eq!(
+        (&end["finishReason"], &end["error"]["code"]),
+        (&json!("error"), &json!("interrupted")),
+        "a later run hides no earlier failure"
+    );
     assert_eq!(world.model.invalid_requests(), 0);
     world.end().await;
 }

@@ -91,6 +91,14 @@ impl TestServer {
         Self::start(model, None, |_| {}, |_| {}).await
     }
 
+    /// With a model and rules of the test's own.
+    pub(crate) async fn of_agent(
+        model: ScriptedProvider,
+        agent: impl FnOnce(&mut Agent) + Send + 'static,
+    ) -> Self {
+        Self::start(model, None, agent, |_| {}).await
+    }
+
     /// Over the data in `folder`, as a new process would.
     pub(crate) async fn over(
         folder: &Path,

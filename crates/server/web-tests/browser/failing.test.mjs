@@ -51,6 +51,27 @@ test('a session that failed is marked in the list; when it goes well again, the 
   await page.locator('.settled summary').click();
   await page.locator('.settled').getByText('The key is not known').waitFor();
   await until('at rest', async () => (await mine.getAttribute('data-status')) === 'idle');
+  await page.reload();
+  await page.locator('.settled summary').click();
+  await page.locator('.settled').getByText('The key is not known').waitFor();
+  assert.deepEqual(page.failures, []);
+});
+
+test('an answer whose connection broke is one message, live and after a reload', async (t) => {
+  const { page, model } = await world(t);
+  model.answers.push({ text: 'Half of the', cut: true }, { text: 'The whole answer.' });
+  await say(page, 'Hello');
+  await until('the answer', async () => (await conversation(page)).at(-1)?.[1] === 'The whole answer.');
+  await page.locator('#stop').waitFor({ state: 'hidden' });
+  for (const when of ['live', 'after a reload']) {
+    assert.deepEqual((await conversation(page)).map(([, text]) => text), ['Hello', 'The whole answer.'], when);
+    const attempt = page.locator('.message .attempt');
+    assert.match(await attempt.locator('summary').innerText(), /broke off after 3 words/, when);
+    await attempt.locator('summary').click();
+    await attempt.getByText('Half of the').waitFor();
+    await page.reload();
+    await page.locator('.message .attempt').waitFor();
+  }
   assert.deepEqual(page.failures, []);
 });
 
@@ -76,7 +97,7 @@ test('/retry does the same; a turn without an answer stands apart from the next 
     await until('its words', async () => (await conversation(page)).at(-1)[1] === text);
   }
   await page.reload();
-  await page.locator('.notice', { hasText: 'No answer came to this message.' }).waitFor();
+  await page.locator('.notice .settled', { hasText: 'An attempt failed here; so did a later one' }).waitFor();
   await page.getByRole('button', { name: 'Try again' }).waitFor();
   const rows = await page.locator('.rows > [data-key]').evaluateAll((all) => all.map((row) => (row.matches('.notice') ? 'notice' : row.querySelector('.speaker').innerText)));
   assert.deepEqual(rows, ['you', 'notice', 'you', 'notice']);

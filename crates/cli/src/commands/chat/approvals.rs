@@ -10,8 +10,15 @@ use super::approval_scope::ApprovalScope;
 use crate::failure::Outcome;
 use crate::term::exact::{exact, exact_lines};
 use crate::term::style::TextPainter;
+use crate::term::text::{fit, width};
 use crate::term::ui_event::ToolCallInfo;
 use crate::term::wrap::wrapped;
+
+/// The words behind the name of a tool in a question.
+const WANTS: &str = "wants to run";
+
+/// The maximum columns of a terminal without the tool's name before the input.
+const NARROW: usize = 32;
 
 /// Open questions, oldest first, and the permissions given for good.
 #[derive(Debug, Default)]
@@ -118,16 +125,31 @@ fn suggested_scope(call: &ToolCallInfo) -> ApprovalScope {
 /// Returns the whole question: a person allows exactly its content.
 pub(super) fn question(call: &ToolCallInfo, columns: usize, style: TextPainter) -> String {
     let lines = arguments_shown(call, columns);
-    let mut asked = format!("{} {} wants to run\n", style.amber("?"), style.bold(&exact(&call.tool)));
+    let tool = wrapped(&exact(&call.tool), 2, 2, columns);
+    let last = tool.lines().next_back().unwrap_or_default();
+    // A long name leaves no room behind it.
+    let gap = if width(last) + width(WANTS) + 3 <= columns { " " } else { "\n  " };
+    let named: Vec<String> = tool.lines().map(|line| style.bold(line)).collect();
+    let mut asked = format!("{} {}{gap}{WANTS}\n", style.amber("?"), named.join("\n"));
     lines.iter().for_each(|line| asked.push_str(&format!("    {line}\n")));
     let (tool, scope) = (ApprovalScope::whole_tool(&call.tool), suggested_scope(call));
     let always = match &scope {
         scope if *scope == tool => format!("a: always {}", tool.in_words()),
         scope => format!("a: always {} · all: always {}", scope.in_words(), tool.in_words()),
     };
+    let keys = format!("y: yes · n [reason]: no · {always} (until you leave); then Enter");
+    let keys = format!("  {}", wrapped(&keys, 2, 2, columns));
+    let rows: Vec<String> = keys.lines().map(|row| style.dim(row)).collect();
+    asked.push_str(&rows.join("\n"));
     asked
-        .push_str(&style.dim(&format!("  y: yes · n [reason]: no · {always} (until you leave); then Enter")));
-    asked
+}
+
+/// Returns the mark before the input while a question about `tool` is open.
+pub(crate) fn answer_mark(tool: &str, columns: usize) -> String {
+    // The name stands in the question too. In a narrow terminal the answer needs the room.
+    let named =
+        if columns < NARROW { String::new() } else { format!("{}? ", fit(&exact(tool), columns / 3)) };
+    format!("{named}y/n/a › ")
 }
 
 /// Returns the arguments of a call: a command or a change as such, all else as it was written.
@@ -208,7 +230,7 @@ mod tests {
     #[test]
     fn the_question_shows_exactly_what_would_run() {
         let asked =
-            question(&call("bash", r#"{"command":"ls\nrm -rf \u001b[8m/"}"#), 79, TextPainter::default());
+            question(&call("bash", r#"{"command":"ls\nrm -rf \u001b[8m/"}"#), 120, TextPainter::default());
         assert_eq!(
             asked,
             "? bash wants to run\n    ls\n    rm -rf \\u{1b}[8m/\n  y: yes · n [reason]: no · a: always exactly this command · all: always bash (until you leave); then Enter"
@@ -232,6 +254,22 @@ mod tests {
             TextPainter::default(),
         );
         assert!(asked.contains("    a.rs\n    - one\n    - two\n    + three\n"), "{asked}");
+    }
+
+    #[test]
+    fn no_row_of_a_question_is_wider_than_the_terminal() {
+        let arguments = json!({ "command": "cargo test --workspace --locked -p longhaul-core" }).to_string();
+        for tool in ["bash", "a_server_with_a_name__and_a_tool_with_another"] {
+            for columns in [19, 39, 79] {
+                let asked = question(&call(tool, &arguments), columns, TextPainter::default());
+                assert!(asked.lines().all(|row| width(row) <= columns), "{columns}:\n{asked}");
+                let words = asked.split_whitespace().collect::<Vec<_>>().join(" ");
+                assert!(words.contains("wants to run") && words.ends_with("then Enter"), "{asked}");
+                assert!(asked.replace(['\n', ' '], "").contains(tool), "{asked}");
+            }
+        }
+        assert_eq!(answer_mark("bash", 80), "bash? y/n/a › ");
+        assert_eq!(answer_mark("bash", 20), "y/n/a › ");
     }
 
     fn call(tool: &str, arguments: &str) -> ToolCallInfo {
@@ -270,6 +308,6 @@ mod tests {
 
     fn shown_question(tool: &str, arguments: Value) -> String {
         let call = ToolCallInfo { id: "c".into(), tool: tool.into(), arguments: arguments.to_string() };
-        question(&call, 79, TextPainter::default())
+        question(&call, 120, TextPainter::default())
     }
 }

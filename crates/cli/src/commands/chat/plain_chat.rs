@@ -77,7 +77,7 @@ async fn message(
         return Ok(Some(ChatTransition::Leave(ExitCode::from(CANCELLED))));
     }
     let meter = ContextMeterBar::of(&talk.session.context().await?);
-    out::line(&meter.line(CELLS, talk.style))?;
+    out::line(&meter.line_within(out::row_width(), CELLS, talk.style))?;
     Ok(None)
 }
 

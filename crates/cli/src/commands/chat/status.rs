@@ -7,7 +7,7 @@ use longhaul_core::ids::Millis;
 use crate::term::human::{time, wait};
 use crate::term::meter::ContextMeterBar;
 use crate::term::style::TextPainter;
-use crate::term::text::{fit, pad, width};
+use crate::term::text::{fit, visible, width};
 use crate::term::tool_row;
 use crate::term::transcript::{CONTROL_C, ESCAPE};
 use crate::term::ui_event::{ToolCallInfo, UiEvent};
@@ -19,6 +19,9 @@ const NARROW: usize = 10;
 
 /// The maximum columns of a running tool's label.
 const LABEL: usize = 48;
+
+/// The columns that a line keeps for the activity: "waits for you".
+const WORDS: usize = 13;
 
 /// The minimum columns of a line with the wide bar.
 const ROOMY: usize = 72;
@@ -140,7 +143,9 @@ impl ActivityTracker {
                 // A begun second counts: "in 0 s" would look like a stuck attempt.
                 let left = wait(at.saturating_sub(now) / 1_000 * 1_000 + 1_000, now);
                 let key = if self.tools_apart { ESCAPE } else { CONTROL_C };
-                format!("trying again in {left} · {key} stops")
+                let words = format!("trying again in {left} · {key} stops");
+                // The time matters more than the words around it.
+                if width(&words) <= room { words } else { format!("again in {left}") }
             }
         }
     }
@@ -155,26 +160,21 @@ impl ActivityTracker {
         now: Millis,
     ) -> String {
         let cells = if columns >= ROOMY { WIDE } else { NARROW };
-        // Measured without colours, whose codes take no columns.
-        let meter_columns = width(&meter.line(cells, TextPainter::default()));
+        let is_idle = !waits_for_person && self.running.is_empty() && self.doing == ActivityKind::Nothing;
         let queue = if self.queued > 0 { format!("queue {}", self.queued) } else { String::new() };
-        let Some(room) = columns.checked_sub(meter_columns + 2).filter(|room| *room >= width(&queue)) else {
-            let meter = meter.line(cells, TextPainter::default());
-            if queue.is_empty() {
-                return pad(&meter, columns);
-            }
-            // The number of waiting messages has precedence over everything else.
-            let left = columns.saturating_sub(width(&queue) + 1);
-            return pad(&format!("{} {queue}", pad(&meter, left)), columns);
-        };
-        let behind = if queue.is_empty() { queue } else { format!(" · {queue}") };
+        let behind = if is_idle || queue.is_empty() { queue.clone() } else { format!(" · {queue}") };
+        let right = if is_idle { 0 } else { WORDS } + width(&behind);
+        let gap = if right > 0 { 2 } else { 0 };
+        let meter = meter.line_within(columns.saturating_sub(right + gap), cells, style);
+        let meter_columns = width(&visible(&meter));
+        let room = columns.saturating_sub(meter_columns + gap);
         let room_of_words = room.saturating_sub(width(&behind));
         let words = fit(&self.words(waits_for_person, room_of_words, now), room_of_words);
-        let words =
-            if words.is_empty() { behind.trim_start_matches(" · ").to_owned() } else { words + &behind };
-        let gap = " ".repeat(columns - meter_columns - width(&words));
+        // The number of waiting messages has precedence over the activity.
+        let words = if words.is_empty() { fit(&queue, room) } else { words + &behind };
+        let gap = " ".repeat(columns.saturating_sub(meter_columns + width(&words)));
         let words = if waits_for_person { style.amber(&words) } else { style.dim(&words) };
-        format!("{}{gap}{words}", meter.line(cells, style))
+        format!("{meter}{gap}{words}")
     }
 }
 
@@ -211,6 +211,32 @@ mod tests {
         assert!(line.ends_with("bash cargo test · queue 2"), "{line}");
         let line = activity.line(&ContextMeterBar::default(), true, 80, TextPainter::default(), 0);
         assert!(line.ends_with("waits for you · queue 2"), "{line}");
+    }
+
+    #[test]
+    fn a_narrow_line_tells_the_activity_beside_a_shorter_meter() {
+        let meter = ContextMeterBar::sample();
+        let mut activity = ActivityTracker::with_tools_apart();
+        let line = |activity: &ActivityTracker, waits, columns| {
+            let line = activity.line(&meter, waits, columns, TextPainter::default(), 0);
+            assert_eq!(width(&line), columns, "{line:?}");
+            line
+        };
+        assert_eq!(line(&activity, true, 39), "▓░░░│ 26 % 52.1K/200K     waits for you");
+        assert_eq!(line(&activity, true, 19), "26 %  waits for you");
+        let retrying = UiEvent::Retrying {
+            message: String::new(),
+            attempt: 1,
+            after_ms: 8_000,
+            is_broken_answer: false,
+        };
+        activity.take(&retrying, 0);
+        assert!(line(&activity, false, 80).ends_with("  trying again in 9 s · Esc stops"));
+        assert!(line(&activity, false, 39).ends_with("  again in 9 s"));
+        assert!(line(&activity, false, 19).ends_with("  again in 9 s"));
+        activity.queued = 2;
+        assert!(line(&activity, true, 39).ends_with("  waits for you · queue 2"));
+        assert!(line(&activity, true, 19).ends_with(" queue 2"));
     }
 
     #[test]

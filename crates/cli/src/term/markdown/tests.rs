@@ -29,6 +29,7 @@ fn shown(text: &str, size: usize) -> String {
             }
             MarkdownSpan::Hang(_) => {}
             MarkdownSpan::End => shown.push('\n'),
+            MarkdownSpan::Table(_) => shown.push_str("⟨table⟩"),
         }
     }
     shown
@@ -115,4 +116,75 @@ fn the_transcript_sets_it_where_there_are_colours_and_nowhere_else() {
     );
     assert!(set.lines().all(|line| !line.contains("\u{1b}[1m") || line.contains("\u{1b}[0m")));
     assert!(printed(false).contains("- an item of **many** words"), "a pipe has it as it was written");
+}
+
+const TABLE: &str = "Figures:\n\n| Policy | Tokens | Note |\n|:--|--:|---|\n| `prune` | 1,204 | keeps **all** |\n| none | 96,200 | a\\|b |\n|x|\n\nThat is all.";
+
+/// A text as the transcript of so many columns shows it.
+fn printed_in(columns: usize, text: &str, size: usize) -> String {
+    let mut transcript = TranscriptRenderer::new(TextPainter::new(true), TranscriptTarget::Chat, columns);
+    let chars: Vec<char> = text.chars().collect();
+    for piece in chars.chunks(size) {
+        transcript.take(&UiEvent::Text(piece.iter().collect()), 0);
+    }
+    transcript.take(&UiEvent::Answer { text: String::new(), cut: false }, 0);
+    transcript.output()
+}
+
+#[test]
+fn a_table_is_aligned_where_it_fits() {
+    let expected = "\
+agent  Figures:
+
+       Policy  Tokens  Note
+       ──────  ──────  ─────────
+       prune    1,204  keeps all
+       none    96,200  a|b
+       x
+
+       That is all.
+";
+    for size in [1, 7, 1_000] {
+        let set = printed_in(60, TABLE, size);
+        assert_eq!(visible(&set), expected, "pieces of {size}");
+        assert!(set.contains("\u{1b}[36mprune") && set.contains("\u{1b}[1mall"), "{set:?}");
+    }
+    let whole = printed_in(60, TABLE.split_once("|x|").unwrap().0.trim_end(), 5);
+    assert!(visible(&whole).ends_with("       none    96,200  a|b\n"), "a table may end the answer: {whole}");
+}
+
+#[test]
+fn a_table_that_is_too_wide_is_a_list() {
+    let expected = "\
+agent  Figures:
+
+       Policy:
+         prune
+       Tokens:
+         1,204
+       Note: keeps
+         all
+
+       Policy: none
+       Tokens:
+         96,200
+       Note: a|b
+
+       Policy: x
+
+       That is all.
+";
+    for size in [1, 1_000] {
+        assert_eq!(visible(&printed_in(19, TABLE, size)), expected, "pieces of {size}");
+    }
+}
+
+#[test]
+fn bars_alone_are_no_table() {
+    for text in ["|x| is its size", "| a | b |\nand more", "| a | b |\n| c | d |\n\nend", "  |"] {
+        for size in [1, 100] {
+            assert_eq!(shown(text, size), text, "{text}");
+        }
+    }
+    assert_eq!(shown("```\n| a |\n|---|\n```\n", 3), "⟨D⟩  | a |\n  |---|\n");
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use longhaul_core::event::{Event, EventBody, PartialAnswerReason, ViewEdit, ViewOperation};
 use longhaul_core::history::{LogEntryKind, join};
-use longhaul_core::ids::{CallId, EditId, Millis, Seq};
+use longhaul_core::ids::{CallId, EditId, MessageId, Millis, Seq};
 use longhaul_core::message::{Message, Part, Role, ToolResult, ToolStatus};
 
 use super::log_window::WindowDirection;
@@ -186,22 +186,33 @@ impl<'e> LogFragment<'e> {
         self.entries[after..].iter().find(|entry| entry.kind.as_ref() != Some(&LOST))
     }
 
-    /// Returns the pieces of an answer up to `last`. Pieces that do not count are skipped, except `last` itself.
+    /// Returns the pieces of an answer up to `last`. Lost pieces do not count and are skipped.
     fn pieces(&self, last: &LogFragmentEntry<'_>) -> impl Iterator<Item = &LogFragmentEntry<'e>> {
         let (begins, ends) = (last.begins, last.seq);
         let first = self.entries.partition_point(|entry| entry.seq < begins);
         self.entries[first..]
             .iter()
             .take_while(move |entry| entry.seq <= ends)
-            .filter(move |entry| entry.seq == ends || entry.kind.as_ref() != Some(&LOST))
+            .filter(|entry| entry.kind.as_ref() != Some(&LOST))
     }
 
-    /// Returns an answer from the beginning up to `last`, as stored.
-    pub(super) fn whole(&self, last: &LogFragmentEntry<'_>) -> Message {
+    /// Returns the message of an entry as a page shows it: an answer from the beginning up to `last`, and only the
+    /// entry's own parts of a lost attempt. The beginning of that answer is a message of its own.
+    pub(super) fn shown(&self, last: &LogFragmentEntry<'_>) -> Message {
+        if last.kind.as_ref() == Some(&LOST) {
+            return last.message.clone().into_owned();
+        }
         let pieces = self.pieces(last).map(|piece| piece.message.clone().into_owned());
         pieces
             .reduce(|whole, piece| join(&whole, &piece))
             .unwrap_or_else(|| last.message.clone().into_owned())
+    }
+
+    /// Returns the id of the paused answer that a lost attempt was to continue; `None` for any other message.
+    pub(super) fn attempted(&self, attempt: &LogFragmentEntry<'_>) -> Option<&MessageId> {
+        let is_attempt = attempt.kind.as_ref() == Some(&LOST) && attempt.begins < attempt.seq;
+        let begun = self.entries.iter().find(|entry| is_attempt && entry.seq == attempt.begins)?;
+        Some(&begun.message.id)
     }
 
     /// Returns the state of a call in the answer up to `last`.

@@ -1,6 +1,7 @@
 //! The selection of a page's messages, with no more of the log read than needed.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
 use longhaul_core::event::{Event, EventBody, ViewEdit, ViewOperation};
 use longhaul_core::ids::{EditId, Millis, Seq, SessionId};
@@ -9,7 +10,7 @@ use longhaul_store::{SharedStore, StoreError, ViewChangeKind};
 
 use super::fragment::{LogFragment, LogFragmentEdit, LogFragmentEntry};
 use super::log_window::{LogWindow, WindowDirection};
-use super::{MessagePage, MessagePageEntry, MessagePageRange, show_entry, show_summary};
+use super::{MessagePage, MessagePageEntry, MessagePageRange, show_entry, show_run_end, show_summary};
 
 /// The approximate number of events for each message: the step, the start of a tool, the usage.
 const EVENTS_OF_A_MESSAGE: usize = 3;
@@ -102,7 +103,7 @@ pub(super) async fn read_page(
         edits.for_each(|(seq, at, edit)| page.note_edit(&undone, seq, at, edit));
         page.note_later_edits(store, id, window.last(), &undone).await?;
         page.note_surroundings(&window);
-        page.note_damaged(&window, range, walk);
+        page.note_events(&window, range, walk);
         return Ok(page);
     }
 }
@@ -226,21 +227,26 @@ impl MessagePage {
         around.for_each(|event| self.known.note(event));
     }
 
-    /// Records the damaged events of the page. A page begins right behind the previous one, even if its first message
-    /// is damaged, and the last page ends with the log. Each damaged event thus belongs to one page.
-    fn note_damaged(&mut self, window: &LogWindow<'_>, range: MessagePageRange, walk: WindowDirection) {
+    /// Returns the positions that belong to the page. A page begins right behind the previous one, even if its first
+    /// message is damaged, and the last page ends with the log. Each event thus belongs to one page.
+    fn positions(&self, range: MessagePageRange, walk: WindowDirection) -> RangeInclusive<Seq> {
         let (first, last) = if self.has_more {
             (self.messages.first().map(|shown| shown.seq), self.messages.last().map(|shown| shown.seq))
         } else {
             (None, None)
         };
-        let (from, to) = match walk {
-            WindowDirection::Newer => (range.after.unwrap_or(0).saturating_add(1), last.unwrap_or(Seq::MAX)),
-            WindowDirection::Older => {
-                (first.unwrap_or(1), range.before.unwrap_or(Seq::MAX).saturating_sub(1))
-            }
-        };
-        let of_page = window.damaged().iter().copied().filter(|seq| (from..=to).contains(seq));
+        match walk {
+            WindowDirection::Newer => range.after.unwrap_or(0).saturating_add(1)..=last.unwrap_or(Seq::MAX),
+            WindowDirection::Older => first.unwrap_or(1)..=range.before.unwrap_or(Seq::MAX).saturating_sub(1),
+        }
+    }
+
+    /// Records the damaged events of the page, and the ends of runs that did not end with their answer.
+    fn note_events(&mut self, window: &LogWindow<'_>, range: MessagePageRange, walk: WindowDirection) {
+        let positions = self.positions(range, walk);
+        let of_page = window.damaged().iter().copied().filter(|seq| positions.contains(seq));
         self.damaged = of_page.collect();
+        let of_page = window.events().iter().filter(|event| positions.contains(&event.seq));
+        self.run_ends = of_page.filter_map(show_run_end).collect();
     }
 }

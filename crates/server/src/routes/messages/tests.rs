@@ -299,10 +299,15 @@ fn folded(log: &[Event]) -> Vec<(Seq, Value)> {
     let active = || history.edits().iter().filter(|state| state.active);
     let mut all = Vec::new();
     for entry in history.entries().iter().filter(|entry| !history.is_continued(entry)) {
-        let message = history.whole(entry);
+        let is_lost = entry.kind == LogEntryKind::Assistant(Some(PartialAnswerReason::Lost));
+        let message = if is_lost { Message::clone(&entry.message) } else { history.whole(entry) };
         let mut fields = Map::new();
         fields.insert("role".to_owned(), json!(message.role));
         fields.insert("parts".to_owned(), json!(with_markers(entry.seq, &message.parts)));
+        if is_lost && entry.goes_on() {
+            let begun = history.entry(entry.begins).unwrap();
+            fields.insert("continues".to_owned(), json!(begun.message.id));
+        }
         let mut answers = None;
         match &entry.kind {
             LogEntryKind::Typed => {}

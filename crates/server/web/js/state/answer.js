@@ -56,20 +56,23 @@ function toolInput(state, { stepId, index, toolName, delta }) {
 }
 
 function added(state, event) {
-  const { seq, messageId, role, source, parts, continues, paused, at } = event;
+  const { seq, messageId, role, source, parts, continues, paused, interrupted, at } = event;
   if (role === 'tool') return state;
   const read = readParts(parts);
   const kind = role === 'assistant' ? 'model' : source === 'typed' ? 'typed' : 'note';
   let message = { id: messageId, seq, at, kind, ...read };
-  if (kind === 'model') message.paused = paused === true;
+  if (kind === 'model') message = { ...message, paused: paused === true, interrupted };
   let { messages } = state;
-  const begunAt = continues ? indexOf(messages, continues) : -1;
+  // The text of a lost attempt is no part of the answer: the next piece goes on where the attempt began.
+  const isAttempt = interrupted === 'lost' && continues;
+  if (isAttempt) message.continues = continues;
+  const begunAt = continues && !isAttempt ? indexOf(messages, continues) : -1;
   if (begunAt >= 0) {
     const begun = messages[begunAt];
     if (begun.pieces?.includes(messageId)) return state;
     message = {
       ...begun, ...message, id: begun.id, text: begun.text + read.text, reasoning: begun.reasoning + read.reasoning,
-      pieces: [...(begun.pieces ?? []), messageId],
+      pieces: [...(begun.pieces ?? []), messageId], error: undefined,
     };
     messages = messages.filter((_, index) => index !== begunAt);
   }

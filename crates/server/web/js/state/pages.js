@@ -3,7 +3,7 @@ import { movedBetween } from '../meter/trigger.js';
 import { withStep } from './answer.js';
 import { withEdit } from './context.js';
 import { put, readParts } from './messages.js';
-import { end, notice, retryOf } from './runs.js';
+import { retryOf, withEnd } from './runs.js';
 import { changeCall } from './messages.js';
 import { asked } from './tools.js';
 
@@ -19,8 +19,8 @@ export const handlers = {
   'page:approvals': approvals,
 };
 
-/** Messages of a page. `isOlder`: it lies before what is known, and says whether there is more. */
-function messages(state, { messages: page, hasMore, before, isOlder }) {
+/** Messages of a page, with the ends of runs. `isOlder`: it lies before what is known, and says whether there is more. */
+function messages(state, { messages: page, runEnds, hasMore, before, isOlder }) {
   const made = [];
   const results = [];
   const summaries = { ...state.summaries };
@@ -41,7 +41,7 @@ function messages(state, { messages: page, hasMore, before, isOlder }) {
   let next = { ...state, summaries, steps, messages: joined(state.messages, made) };
   if (isOlder) next.older = { more: hasMore, before: before ?? null };
   next = withResults(next, made, results);
-  return next;
+  return (runEnds ?? []).reduce(withEnd, next);
 }
 
 function fromItem(item) {
@@ -52,9 +52,10 @@ function fromItem(item) {
   const message = { id: item.id, seq: item.seq, at: item.at, kind, ...read };
   if (item.model) message.model = item.model;
   if (item.tokenUsage) message.usage = item.tokenUsage;
-  if (item.interrupted) message.interrupted = item.interrupted;
-  if (item.error) message.error = item.error;
-  return message;
+  if (kind !== 'model') return message;
+  // Written also where there is none: an answer that was continued since is whole.
+  const { interrupted, error, continues } = item;
+  return { ...message, paused: interrupted === 'paused', interrupted, error, ...(continues ? { continues } : {}) };
 }
 
 /** A page that lies wholly before or behind what is known is put there at once. */
@@ -105,8 +106,7 @@ function session(state, { session: known, at }) {
     next.run = { since: at, stepSince: at, steps: 0, joined: true };
   }
   if (known.waiting) next.retry = retryOf(known.waiting);
-  const said = isAtRest && !state.notices.length ? end(known.lastFinishReason, known.lastError) : null;
-  return said ? notice(next, { seq: known.lastSeq, key: 'last-end', ...said }) : next;
+  return next;
 }
 
 function approvals(state, { approvals: waiting }) {

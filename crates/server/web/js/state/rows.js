@@ -1,4 +1,5 @@
 // The rows of the conversation: what is shown, in which order, folded where history was compacted. Pure.
+import { allOf, answersOf, brokenBefore, isLost } from './answers.js';
 import { undoOf } from './offers.js';
 import { rangesOf } from './ranges.js';
 import { isBusy } from './state.js';
@@ -63,14 +64,14 @@ function storedRows(state, unfolded) {
   });
   const rows = [];
   const open = new Map();
-  for (const message of state.messages) {
-    const fold = foldOf(message.seq);
+  for (const answer of answersOf(state.messages, state.notices)) {
+    const fold = foldOf(answer.message.seq);
     if (!fold) {
-      rows.push(messageRow(message, cleared, state.messages));
+      rows.push(messageRow(answer, cleared, state.messages));
     } else if (open.has(fold)) {
-      open.get(fold).messages.push(message);
+      open.get(fold).messages.push(...allOf(answer));
     } else {
-      const row = { ...foldRow(fold), messages: [message] };
+      const row = { ...foldRow(fold), messages: allOf(answer) };
       open.set(fold, row);
       rows.push(row);
     }
@@ -79,7 +80,8 @@ function storedRows(state, unfolded) {
   rows.push(...inPlace.map((fold) => ({ ...foldRow(fold), seq: fold.to + 0.1, unfolded: true })));
   rows.push(...editRows(state.edits, foldOf));
   const goesOn = isBusy(state) ? null : endOf(state);
-  rows.push(...state.notices.filter((notice) => !isSaid(notice, state.messages)).map((notice) => ({ key: notice.key, kind: 'notice', seq: notice.seq, notice, goOn: notice === goesOn ? notice.goOn : '', settled: settledBy(notice, state) })));
+  const notices = state.notices.filter((notice) => !isSaid(notice, state.messages) && !(notice.isEnd && foldOf(notice.seq)));
+  rows.push(...notices.map((notice) => ({ key: notice.key, kind: 'notice', seq: notice.seq, notice, goOn: notice === goesOn ? notice.goOn : '', settled: settledBy(notice, state) })));
   rows.push(...unanswered(state, foldOf));
   const isKnown = (row) => row.kind === 'message' || row.seq >= firstSeq || !state.older.more;
   return rows.filter(isKnown).sort((a, b) => a.seq - b.seq);
@@ -124,12 +126,15 @@ function editRows(edits, foldOf) {
   ];
 }
 
-function messageRow(message, cleared, messages) {
+function messageRow({ message, before, trail }, cleared, messages) {
+  const newest = trail ?? message;
   const gone = message.calls.filter((call) => call.result && cleared.has(call.result.seq));
   return {
     key: message.id, kind: 'message', seq: message.seq, message,
     cleared: gone.map((call) => call.callId).join(' '),
-    ...(message.interrupted === 'lost' && messages.at(-1).seq > message.seq && messages.some((other) => other.seq > message.seq && other.kind === 'model') ? { settled: true } : {}),
+    ...(before.length ? { before } : {}),
+    ...(trail ? { trail } : {}),
+    ...(isLost(newest) && messages.at(-1).seq > newest.seq && messages.some((other) => other.seq > newest.seq && other.kind === 'model') ? { settled: true } : {}),
   };
 }
 
@@ -140,11 +145,21 @@ function withAnswer(rows, { answer, seq }) {
   const begun = known >= 0 ? rows[known].message : { calls: [], media: [], seq: seq + 0.6 };
   const message = {
     ...begun, id: answer.messageId, kind: 'model', text: answer.text, reasoning: answer.reasoning,
-    begunAt: answer.begunAt,
+    begunAt: answer.begunAt, interrupted: undefined,
   };
-  const row = { key: answer.messageId, kind: 'message', seq: begun.seq, message, cleared: '', live: true };
+  const number = known >= 0 ? 0 : brokenBefore(rows);
+  const rest = rows.slice(0, rows.length - number);
+  const before = known >= 0 ? brokenOff(rows[known]) : rows.slice(rest.length).flatMap(allOf);
+  const row = {
+    key: answer.messageId, kind: 'message', seq: begun.seq, message, cleared: '', live: true, ...(before.length ? { before } : {}),
+  };
   if (known >= 0) return rows.with(known, rows[known].speaks ? { ...row, speaks: true } : row);
-  return [...rows, rows.at(-1)?.message?.kind === 'model' ? row : { ...row, speaks: true }];
+  return [...rest, rest.at(-1)?.message?.kind === 'model' ? row : { ...row, speaks: true }];
+}
+
+/** What broke off of an answer that goes on. */
+function brokenOff({ before = [], trail }) {
+  return trail ? [...before, trail] : before;
 }
 
 /** Who speaks is said once, until somebody else does or something else stands in between. */

@@ -1,6 +1,6 @@
 // Runs: begun, retried, ended; and what happened to the connection. Pure.
 import { failureOf } from '../text/failures.js';
-import { indexOf, replaced } from './messages.js';
+import { replaced } from './messages.js';
 
 export const handlers = {
   'run:started': (state, { runId, at }) => (
@@ -30,24 +30,23 @@ const ENDS = {
   'max-steps': ['attention', 'The step limit was reached.', 'Go on'],
   cancelled: ['quiet', 'Stopped. What was said is kept.'],
   timeout: ['attention', 'The time limit was reached. Send a message to go on.'],
-  'loop-detected': ['attention', 'The agent repeated itself and was stopped.'],
-  length: ['attention', 'The answer reached the output limit.'],
+  'loop-detected': ['attention', 'The agent repeated itself and was stopped. Send a message that says what to do instead.'],
+  length: ['attention', 'The answer reached the output limit. Send a message to go on.'],
   error: ['failure', '', 'Try again'],
 };
 
 function complete(state, { seq, runId, finishReason, error }) {
-  const notices = state.notices.filter((other) => other.key !== 'last-end');
-  const ended = { ...state, notices, run: null, answer: null, writing: [], retry: null, compacting: null, fault: null };
-  const said = end(finishReason, error ?? (finishReason === 'error' ? state.fault : null));
-  return said ? notice(ended, { seq, key: `end-${runId}`, ...said }) : ended;
+  const ended = { ...state, run: null, answer: null, writing: [], retry: null, compacting: null, fault: null };
+  return withEnd(ended, { seq, runId, finishReason, error: error ?? (finishReason === 'error' ? state.fault : null) });
 }
 
-/** The notice of a run's end. */
-export function end(finishReason, error) {
-  if (!ENDS[finishReason]) return null;
+/** Adds the notice of a run's end, as an event or a page tells it; none if the run ended with its answer. */
+export function withEnd(state, { seq, runId, finishReason, error }) {
+  if (!ENDS[finishReason]) return state;
   const [tone, text, goOn] = ENDS[finishReason];
   const said = tone === 'failure' ? failureOf(error) : { text, detail: error?.message };
-  return { tone, goOn, ...said, code: error?.code, isStop: finishReason === 'cancelled' };
+  const isStop = finishReason === 'cancelled';
+  return notice(state, { seq, key: `end-${runId}`, tone, goOn, ...said, code: error?.code, isEnd: true, isStop });
 }
 
 /** A wait for the model's server, as the session and its events tell it. */
@@ -66,7 +65,8 @@ function failed(state, { seq, error, code, context, recoverable, at }) {
 
 /** An answer that was cut off by a failure knows by which. */
 function withReason(state, stepId, error) {
-  const at = indexOf(state.messages, `m-${stepId}`);
+  const id = `m-${stepId}`;
+  const at = state.messages.findLastIndex((message) => message.id === id || message.pieces?.includes(id));
   return at < 0 ? state : { ...state, messages: replaced(state.messages, at, { ...state.messages[at], error }) };
 }
 

@@ -1,4 +1,5 @@
 // What went wrong with a run or an answer, in words, and what to do about it. Pure.
+import { plural, words } from './format.js';
 
 /** By stable code: what happened, and what helps. */
 const FAILURES = {
@@ -23,7 +24,7 @@ const PLAIN = ['the process ended during the run', 'the process ended during the
 
 /** `{text, detail, help}` of a failed run; `detail` is what was said of it beyond its kind. */
 export function failureOf(error) {
-  const [text, help] = FAILURES[error?.code] ?? ['The run failed.', ''];
+  const [text, help] = FAILURES[error?.code] ?? ['The run failed.', 'Try again. If it fails again, the log of Longhaul names the cause.'];
   const early = error?.code === 'truncated-stream' ? error.message?.match(/^the model server at (\S+) ended its answer early/)?.[1] : null;
   if (early) return { text: `The model server at ${early} ended the answer early. ${KEPT}`, detail: '', help };
   const detail = error?.message && !PLAIN.includes(error.message) ? upper(error.message) : '';
@@ -47,4 +48,15 @@ export function cutOf({ interrupted, error }) {
   if (interrupted === 'cancelled') return CUTS.cancelled;
   if (interrupted !== 'lost') return '';
   return `${CUTS[error?.code] ?? CUTS.lost} People see this part; the model does not.`;
+}
+
+/** What stands where a beginning ends that the answer goes on with. */
+export function breakOf({ error }) {
+  return error ? 'The connection broke here; the answer goes on.' : 'The answer was paused here, and goes on.';
+}
+
+/** What stands for a lost attempt at an answer that came later. */
+export function attemptOf({ text, reasoning }) {
+  const said = words(text) ? plural(words(text), 'word') : `${plural(words(reasoning), 'word')} of thought`;
+  return `An attempt broke off after ${said}; the model does not see it`;
 }

@@ -68,6 +68,12 @@ export function firstLine(text, length = 120) {
   return line.length > length ? `${line.slice(0, length - 1)}…` : line;
 }
 
+/** The number of words of a text. */
+export function words(text) {
+  const trimmed = text.trim();
+  return trimmed ? trimmed.split(/\s+/).length : 0;
+}
+
 /** Lines of a text; a line break at its end begins none. */
 export function lineCount(text) {
   if (!text) return 0;

@@ -4,6 +4,7 @@ import { cutsMessage, leftOut, reasonOf, sizes, survivalLine, survivalRows, whyN
 import { subject } from '../text/calls.js';
 import { exact } from '../text/exact.js';
 import { count, plural, tokens } from '../text/format.js';
+import { answersOf } from '../state/answers.js';
 import { MessageView } from './message.js';
 
 /** Originals shown at a time. */
@@ -119,7 +120,7 @@ export class FoldView {
   }
 
   originals() {
-    const { messages } = this.row;
+    const messages = answersOf(this.row.messages);
     const list = h('div.originals');
     if (this.row.unfolded) return h('p.quiet', {}, 'It stands above, where it was.');
     const earlier = button('Earlier ones', { symbol: 'expand', onclick: () => this.context.loadOlder() });
@@ -128,10 +129,11 @@ export class FoldView {
     const more = button('Show more', { symbol: 'expand', onclick: () => add() });
     const add = () => {
       const next = messages.slice(shown, shown + ORIGINALS);
-      let speaker = messages[shown - 1]?.kind;
-      for (const message of next) {
-        const row = { key: message.id, message, cleared: '', speaks: message.kind !== speaker };
-        speaker = message.kind;
+      let speaker = messages[shown - 1]?.message.kind;
+      for (const answer of next) {
+        const { id, kind } = answer.message;
+        const row = { key: id, ...answer, cleared: '', speaks: kind !== speaker };
+        speaker = kind;
         list.append(new MessageView(row, this.context).element);
       }
       shown += next.length;

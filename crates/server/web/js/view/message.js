@@ -1,10 +1,13 @@
 // A message: who speaks, what was thought, said and shown, and the tools it called.
 import { button, h, icon, setText, show } from '../dom.js';
+import { withTrail } from '../state/answers.js';
 import { cutOf } from '../text/failures.js';
-import { duration, plural } from '../text/format.js';
+import { plural } from '../text/format.js';
 import { CallView } from './call.js';
 import { mediaList } from './media.js';
+import { Pieces } from './pieces.js';
 import { Prose } from './prose.js';
+import { Reasoning } from './reasoning.js';
 
 const SPEAKERS = { typed: 'you', model: 'agent', note: 'note' };
 const TYPED_CHARS = 4_000;
@@ -14,22 +17,25 @@ export class MessageView {
     this.context = context;
     this.calls = new Map();
     this.speaker = h('div.speaker');
+    this.pieces = new Pieces();
     this.reasoning = new Reasoning();
     this.prose = row.message.kind === 'model' ? new Prose() : new Typed();
     this.media = h('div');
     this.tools = h('div.tools', { hidden: true });
     this.cut = h('p.cut', { hidden: true });
-    this.content = h('div.content', {}, this.reasoning.element, this.prose.element, this.media, this.tools, this.cut);
+    this.content = h('div.content', {}, this.pieces.element, this.reasoning.element, this.prose.element, this.media, this.tools, this.cut);
     this.element = h('article.row.message', {}, this.speaker, this.content);
     this.update(row);
   }
 
   update(row) {
-    const { message, live, speaks, cleared, settled } = row;
+    const { live, speaks, cleared, settled } = row;
+    const message = withTrail(row.message, row.trail);
     this.element.dataset.kind = message.kind;
     this.element.classList.toggle('speaks', Boolean(speaks));
     this.element.setAttribute('aria-label', SPEAKERS[message.kind]);
     setText(this.speaker, speaks ? SPEAKERS[message.kind] : '');
+    this.pieces.update(row.before ?? []);
     this.reasoning.update(message, live);
     this.prose.update(message.text, Boolean(live) && (message.text !== '' || message.reasoning === ''));
     if (this.shownMedia !== message.media) {
@@ -83,29 +89,6 @@ export class MessageView {
 
   tick(now) {
     for (const view of this.calls.values()) if (view.call.status === 'running') view.tick(now);
-  }
-}
-
-/** What the model thought: folded, with its length. */
-class Reasoning {
-  constructor() {
-    this.label = h('summary');
-    this.text = h('div.reasoning-text');
-    this.element = h('details.reasoning', { hidden: true, ontoggle: () => this.fill() }, this.label, this.text);
-  }
-
-  update(message, live) {
-    this.message = message;
-    this.element.hidden = !message.reasoning;
-    if (!message.reasoning) return;
-    const thinks = live && !message.text;
-    const length = `${plural(message.reasoning.trim().split(/\s+/).length, 'word')}`;
-    setText(this.label, thinks ? `Thinking … ${length}` : `Thought${message.thoughtFor >= 1_000 ? ` for ${duration(message.thoughtFor)}` : ''} · ${length}`);
-    this.fill();
-  }
-
-  fill() {
-    if (this.element.open) setText(this.text, this.message.reasoning);
   }
 }
 

@@ -1,5 +1,6 @@
 // The conversation: rows of the state in a window.
 import { button, byId, h } from '../dom.js';
+import { allOf } from '../state/answers.js';
 import { rowMaker } from '../state/rows.js';
 import { FoldView, NoticeView, PruneView, RestoredView } from './edit.js';
 import { MessageView } from './message.js';
@@ -77,9 +78,15 @@ export class Transcript {
   }
 
   reveal(key) {
-    const view = this.list.reveal(key);
+    const view = this.list.reveal(this.rowOf(key));
     view?.element.querySelector('button, [tabindex]')?.focus({ preventScroll: true });
     return view;
+  }
+
+  /** The key of the row in which a message stands, also as a piece of an answer. */
+  rowOf(id) {
+    const has = (row) => row.message && allOf(row).some((message) => message.id === id);
+    return this.shown.find((row) => row.key === id || has(row))?.key ?? id;
   }
 
   /** Brings the row of a compaction into sight and opens it. */
@@ -102,7 +109,7 @@ export class Transcript {
     const { messages } = this.state;
     const message = messages.findLast((each) => each.seq === seq || each.calls.some((call) => call.result?.seq === seq))
       ?? messages.findLast((each) => each.seq <= seq) ?? messages[0];
-    const view = message && this.list.reveal(message.id);
+    const view = message && this.list.reveal(this.rowOf(message.id));
     if (!view) return;
     view.openCallAt?.(seq);
     point(view.element);
