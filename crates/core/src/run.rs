@@ -40,6 +40,7 @@ mod session;
 mod settings;
 mod tools;
 mod turns;
+mod unnamed_refusal;
 
 pub use argument_rules::{ArgumentRule, ArgumentRules};
 pub use effect::{AppendId, CompactionOutcome, RunEffect, RunNotice, RunTimer};
