@@ -338,6 +338,9 @@ impl History {
         let start = self.run_state.end_call();
         self.run_state.recoveries = 0;
         self.add_usage(usage);
+        if let Some(start) = &start {
+            self.limits.note_accepted(start.estimated_input);
+        }
         let (Some(usage), Some(start)) = (usage, start) else { return };
         // A call that was answered was not longer than the window.
         if self.meter.fold_report(usage, estimated, &start, &self.log, &self.view) {

@@ -54,7 +54,7 @@ pub enum RefusedPartKind {
     File,
     /// A message or a tool result whose content a filter withholds.
     Content,
-    /// Reasoning that the model's own provider does not accept.
+    /// Reasoning that the model's own provider does not accept, or its signature on a call or a text.
     Reasoning,
     /// The schema of a tool.
     ToolSchema,
@@ -71,7 +71,7 @@ pub enum RefusedPart {
     ToolResult(String),
     /// The message or result that contains a text.
     Text(String),
-    /// Reasoning whose native item contains a signature, an id or encrypted content.
+    /// Reasoning, a call or a text whose native item contains a signature, an id or encrypted content.
     Reasoning(String),
     /// A tool, by name.
     Tool(String),

@@ -13,7 +13,9 @@
 
 pub(crate) mod lexicon;
 pub(crate) mod mood;
+mod polite;
 pub(crate) mod replaced;
+mod rule_lists;
 pub(crate) mod sentences;
 pub(crate) mod statement_form;
 pub(crate) mod subjects;

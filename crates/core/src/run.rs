@@ -41,6 +41,7 @@ mod settings;
 mod shell_commands;
 mod tools;
 mod turns;
+mod unnamed_refusal;
 
 pub use argument_rules::{ArgumentRule, ArgumentRules};
 pub use effect::{AppendId, CompactionOutcome, RunEffect, RunNotice, RunTimer};

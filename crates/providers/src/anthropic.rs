@@ -48,7 +48,11 @@ impl AnthropicConfig {
 
     /// Returns the configuration of requests.
     pub fn request_config(&self) -> MessagesConfig {
-        MessagesConfig { settings: self.endpoint.settings.clone(), cache: self.cache }
+        MessagesConfig {
+            settings: self.endpoint.settings.clone(),
+            cache: self.cache,
+            ..MessagesConfig::default()
+        }
     }
 
     fn origin(&self) -> ModelOrigin {

@@ -4,6 +4,7 @@
 //! never drops unknown content. The loop above decides. A second attempt is made in two cases, because the first
 //! attempt did nothing: a refused connection to the local machine, and a base URL without the version of the API.
 
+mod adaptations;
 pub mod anthropic;
 #[doc(hidden)]
 pub mod catalog_provider;

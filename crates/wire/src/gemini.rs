@@ -3,6 +3,7 @@
 //! A part with a thought signature is never merged with another. Such a part is sent back unchanged to its signer.
 //! Plain text in chunks becomes a single part again.
 
+mod adaptation;
 mod call;
 mod contents;
 mod encode;
@@ -12,6 +13,9 @@ pub mod request;
 mod stream;
 mod withheld;
 
+pub use self::adaptation::GeminiAdaptations;
+pub(crate) use self::adaptation::demands_signatures;
+pub(crate) use self::contents::NO_SIGNATURE;
 pub use self::encode::encode_parts;
 pub use self::stream::GeminiStreamDecoder;
 

@@ -3,6 +3,7 @@
 //! A model's content is sent back to the same model unchanged: signatures, redacted reasoning, citations and the
 //! argument bytes of tool calls. Content of another model is sent as text and tool calls.
 
+mod adaptation;
 mod block;
 #[doc(hidden)]
 pub mod edit;
@@ -14,6 +15,7 @@ use longhaul_core::message::ModelOrigin;
 
 use crate::ModelSettings;
 
+pub use adaptation::MessagesAdaptations;
 pub use request::{MAX_TOKENS, encode, encode_parts};
 pub use stream::MessagesStreamDecoder;
 
@@ -34,6 +36,8 @@ pub struct MessagesConfig {
     pub settings: ModelSettings,
     /// The time for which the server is asked to keep the prefix cached.
     pub cache: PromptCacheTtl,
+    /// The form that the server has demanded by its refusals.
+    pub adaptations: MessagesAdaptations,
 }
 
 /// The time for which the server is asked to keep the prefix cached, by marks in the request.

@@ -4,6 +4,8 @@
 
 use serde_json::Value;
 
+use crate::field_fault::{self, RequestFieldFault};
+
 /// The parameters that a request can do without, and all their spellings that stand for no word of English.
 const PARAMETERS: &[&str] = &[
     "temperature",
@@ -25,11 +27,32 @@ const PARAMETERS: &[&str] = &[
     "service_tier",
     "chat_template_kwargs",
     "cache_prompt",
+    "previous_response_id",
+    "context_management",
+    "output_config",
+    "safety_identifier",
 ];
 
 /// Parameters whose names are words, too: they count only in quotation marks or at a place for names.
 const WORDS: &[&str] =
-    &["store", "include", "reasoning", "seed", "user", "metadata", "verbosity", "truncation"];
+    &["store", "include", "reasoning", "seed", "user", "metadata", "verbosity", "truncation", "thinking"];
+
+/// Fields without which a request asks for nothing, or for something else. A refusal of one is no matter of leaving a
+/// parameter out.
+const NEEDED: &[&str] = &[
+    "model",
+    "messages",
+    "input",
+    "contents",
+    "system",
+    "instructions",
+    "tools",
+    "functions",
+    "tool_choice",
+    "stream",
+    "add_generation_prompt",
+    "continue_final_message",
+];
 
 /// Words by which a server refuses a parameter, and not its value alone.
 const REFUSALS: &[&str] = &[
@@ -66,11 +89,11 @@ const VALUE_REFUSALS: &[&str] = &["invalid value", "invalid parameter", "invalid
 ///
 /// `None` if the error is about something else, or about a value that another value could replace.
 pub(crate) fn read(message: &str, body: &str) -> Option<String> {
-    let fields = serde_json::from_str::<Value>(body).ok();
-    let located = fields.as_ref().and_then(located_parameter);
+    let located = field_fault::read(message, body).iter().find_map(located_parameter);
     if located.is_some() {
         return located;
     }
+    let fields = serde_json::from_str::<Value>(body).ok();
     let text = message.to_lowercase();
     if text.contains("stream_options") && VALUE_REFUSALS.iter().any(|words| text.contains(words)) {
         return Some("stream_options".to_owned());
@@ -92,20 +115,20 @@ pub(crate) fn include_at(body: &str) -> Option<String> {
     (rest.is_empty() || rest.starts_with('[')).then(|| "include".to_owned())
 }
 
-/// Returns the parameter that a list of validation errors refuses as an extra one, as FastAPI and pydantic write it:
+/// Returns the parameter that a fault refuses as an extra one, as FastAPI and pydantic write it:
 /// `{"type": "extra_forbidden", "loc": ["body", "store"]}`.
-fn located_parameter(body: &Value) -> Option<String> {
-    let details = body.get("detail").or_else(|| body.pointer("/error/detail"))?.as_array()?;
-    details.iter().find_map(|detail| {
-        let is_extra = detail.get("type").and_then(Value::as_str) == Some("extra_forbidden");
-        let place = detail.get("loc")?.as_array().filter(|_| is_extra)?;
+fn located_parameter(fault: &RequestFieldFault) -> Option<String> {
+    if !fault.is_extra() {
+        return None;
+    }
+    match fault.place.as_slice() {
+        // The place is no prose, so a name that is in no table counts, too.
+        [name] => known(name).or_else(|| (!NEEDED.contains(&name.as_str())).then(|| name.clone())),
         // A longer place is one inside the conversation, where only cache marks can be left out.
-        if place.last().is_some_and(|name| name == "cache_control") {
-            return Some("cache_control".to_owned());
-        }
-        let [Value::String(root), Value::String(name)] = place.as_slice() else { return None };
-        known(name).filter(|_| root == "body")
-    })
+        [.., name] if name == "cache_control" => Some(name.clone()),
+        [first, ..] => known(first),
+        [] => None,
+    }
 }
 
 /// Returns the first parameter that a text names.
@@ -205,6 +228,10 @@ mod tests {
             ("Invalid value for parameter stream_options", "stream_options"),
             ("参数 stream_options 不支持", "stream_options"),
             ("stream_options is not implemented", "stream_options"),
+            ("previous_response_id is not supported", "previous_response_id"),
+            ("thinking: Extra inputs are not permitted", "thinking"),
+            ("json: unknown field \"thinking\"", "thinking"),
+            ("messages.0.content.0.cache_control: Extra inputs are not permitted", "cache_control"),
             ("max_tokens has been replaced by max_completion_tokens for this model", "max_tokens"),
         ] {
             assert_eq!(read(message, "").as_deref(), Some(name), "{message}");
@@ -215,6 +242,15 @@ mod tests {
     fn a_parameter_may_stand_beside_the_message() {
         let body = r#"{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted","input":{}}]}"#;
         assert_eq!(read("Extra inputs are not permitted", body).as_deref(), Some("stream_options"));
+        for (kind, place, name) in [
+            ("extra_forbidden", r#"["body","guided_json"]"#, "guided_json"),
+            ("value_error.extra", r#"["body","store"]"#, "store"),
+            ("extra_forbidden", r#"["body","stream_options","include_usage"]"#, "stream_options"),
+            ("extra_forbidden", r#"["body","system",0,"cache_control"]"#, "cache_control"),
+        ] {
+            let body = format!(r#"{{"detail":[{{"type":"{kind}","loc":{place},"msg":"Extra inputs"}}]}}"#);
+            assert_eq!(read("Extra inputs", &body).as_deref(), Some(name), "{place}");
+        }
         let body = r#"{"error":{"message":"Unsupported value","param":"reasoning.effort"}}"#;
         assert_eq!(read("Unsupported value", body).as_deref(), Some("reasoning"));
     }
@@ -240,6 +276,8 @@ mod tests {
         let body =
             r#"{"detail":[{"type":"extra_forbidden","loc":["body","messages",0,"store"],"msg":"no"}]}"#;
         assert_eq!(read("no", body), None);
+        let body = r#"{"detail":[{"type":"extra_forbidden","loc":["body","messages"],"msg":"no"}]}"#;
+        assert_eq!(read("no", body), None, "a request needs its conversation");
         let body = r#"{"detail":[{"type":"less_than","loc":["body","temperature"],"msg":"Input should be less than 2"}]}"#;
         assert_eq!(read("Input should be less than 2", body), None);
     }

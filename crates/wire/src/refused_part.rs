@@ -77,7 +77,10 @@ pub fn locate(refusal: &PartRefusal, error_body: &str, request: &[u8]) -> Option
     }
     let request: Value = serde_json::from_slice(request).ok()?;
     let by_id = item.and_then(|id| place::reasoning_item(id, &request));
-    by_id.or_else(|| places.iter().find_map(|place| place.part_of(&request)))
+    let is_about_reasoning = refusal.kind == Some(RefusedPartKind::Reasoning);
+    let signature =
+        || places.iter().filter(|_| is_about_reasoning).find_map(|place| place.signed_part(&request));
+    by_id.or_else(signature).or_else(|| places.iter().find_map(|place| place.part_of(&request)))
 }
 
 /// Returns the id of the reasoning item that an error names: "Item with id 'rs_1' not found".
@@ -137,8 +140,12 @@ const NOT_LEFT_OUT: &[&str] = &[
     "must be passed back",
     "must start with a thinking block",
     "expected thinking or redacted_thinking",
+    // Gemini demands a signature, and the omission of one would not give it. The request's form changes instead
+    // (`gemini::GeminiAdaptations`).
     "missing a thought_signature",
     "missing thought_signature",
+    "missing a thought signature",
+    "missing thought signature",
 ];
 
 const REASONING: &[&str] = &[
@@ -151,6 +158,7 @@ const REASONING: &[&str] = &[
     "redacted_thinking",
     "thought signature",
     "thought_signature",
+    "thoughtsignature",
     "of type reasoning",
     "reasoning item",
     "reasoning_content",

@@ -3,6 +3,7 @@
 //! Each output item is a part. An item of the same model is sent back unchanged: ids, encrypted reasoning, phases and
 //! the argument bytes of calls. Nothing is stored at the provider: every request holds the whole conversation.
 
+mod adaptation;
 #[doc(hidden)]
 pub mod edit;
 mod encode;
@@ -11,6 +12,7 @@ mod item;
 pub mod request;
 mod stream;
 
+pub use self::adaptation::ResponsesAdaptations;
 pub use self::encode::encode_parts;
 pub use self::stream::ResponsesStreamDecoder;
 

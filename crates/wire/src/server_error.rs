@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use longhaul_core::error::ErrorCode;
+use longhaul_core::refusal::RefusedPartKind;
 use serde_json::Value;
 
-use crate::{ProviderError, output_limit, overflow, refused_parameter, refused_part};
+use crate::field_fault::RequestFieldFault;
+use crate::{ProviderError, field_fault, output_limit, overflow, refused_parameter, refused_part};
 
 mod foreign;
 mod no_tools;
@@ -59,6 +61,16 @@ fn build(verdict: ErrorClassification, message: String, body: &str, status: Opti
         if !error.refuses_tools {
             let text = said_and_typed(&error.message, body);
             error.refusal = refused_part::read(status, error.code, &text).map(Box::new);
+            let faults = field_fault::read(&error.message, body);
+            let is_list =
+                |fault: &RequestFieldFault| fault.is_message_field("content") && fault.is_list_for_text();
+            // Requests write text alone as a text, so a list that is refused as such has pictures in it.
+            if let Some(refusal) = error.refusal.as_mut().filter(|refusal| refusal.kind.is_none())
+                && faults.iter().any(is_list)
+            {
+                refusal.kind = Some(RefusedPartKind::Image);
+                refusal.takes_none = true;
+            }
         }
         let is_about_part = error.refusal.as_ref().is_some_and(|refusal| refusal.is_specific());
         if error.code == ErrorCode::InvalidRequest && !error.refuses_tools {
@@ -333,10 +345,20 @@ impl ServerErrorFields {
         }
     }
 
-    /// Returns the server's message, or the beginning of the body.
+    /// Returns the server's message, or the beginning of the body. Faults of single fields are named by their places.
     fn message(&self, body: &str) -> String {
-        if let Some(message) = &self.message {
-            return message.clone();
+        let faults = field_fault::read(self.message.as_deref().unwrap_or_default(), body);
+        match &self.message {
+            Some(message) if faults.is_empty() => return message.clone(),
+            // The list as Python prints it says no more than the faults do.
+            Some(message)
+                if !field_fault::is_printed(message)
+                    && !faults.iter().any(|fault| fault.is_worded(message)) =>
+            {
+                return format!("{message} ({})", field_fault::describe(&faults));
+            }
+            _ if !faults.is_empty() => return field_fault::describe(&faults),
+            _ => {}
         }
         match body.trim() {
             "" => "the server gave no reason".to_owned(),

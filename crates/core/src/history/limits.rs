@@ -14,7 +14,7 @@ struct LearnedWindow {
     known: Option<u64>,
 }
 
-/// The window of the present model, and the largest call that fitted it.
+/// The window of the present model, and the largest calls that fitted it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct LimitState {
     /// The newest step's window.
@@ -22,6 +22,8 @@ pub(super) struct LimitState {
     learned: Option<LearnedWindow>,
     /// The largest number of tokens, input and output together, that was reported for one call.
     pub(super) largest_call: u64,
+    /// The largest input of an answered call, in tokens: by our estimate, or as reported if that is more.
+    pub(super) largest_input: u64,
 }
 
 impl LimitState {
@@ -34,12 +36,18 @@ impl LimitState {
     /// Learns from the believed report of an answered call, which was not longer than the window.
     pub(super) fn note_call(&mut self, usage: &Usage) {
         self.largest_call = self.largest_call.max(usage.total_tokens());
+        self.note_accepted(usage.input_tokens);
         // An input above the learned window disproves the window. Input and output together only raise the window.
         let total = usage.total_tokens();
         self.learned = self
             .learned
             .filter(|learned| usage.input_tokens <= learned.limit)
             .map(|learned| LearnedWindow { limit: learned.limit.max(total), ..learned });
+    }
+
+    /// Learns from the input of an answered call, in tokens.
+    pub(super) fn note_accepted(&mut self, input_tokens: u64) {
+        self.largest_input = self.largest_input.max(input_tokens);
     }
 
     /// Learns the window that an error names. `known` is the window of the step.

@@ -1,5 +1,6 @@
 //! Omissions: parts that the model's server refuses are left out of the view.
 
+use super::pairing::without_native;
 use crate::event::OmittedPart;
 use crate::ids::{EditId, Seq};
 use crate::message::{Message, Part, Role, ToolResult};
@@ -94,30 +95,47 @@ impl Omissions {
 
 /// Returns a message without the parts that are left out. A note takes the place of each part, except in an answer.
 pub(super) fn without_parts(message: &Message, omitted: &[(EditId, usize, String)]) -> Message {
-    // An answer holds the model's own words. A note among them would be read as the model's text.
-    let keeps_notes = message.role != Role::Assistant;
     let parts = match message.parts.as_slice() {
+        parts if message.role == Role::Assistant => answer_parts(parts, omitted),
         [Part::ToolResult(result)] => {
             // The truncation marker belongs to the first text. Without that text the marker would be put into another
             // one.
             let first_text = result.content.iter().position(|part| part.as_text().is_some());
             let is_cut_gone = first_text.is_some_and(|at| omitted.iter().any(|(_, which, _)| *which == at));
             let truncated = result.truncated.clone().filter(|_| !is_cut_gone);
-            let content = shown_parts(&result.content, omitted, keeps_notes);
+            let content = shown_parts(&result.content, omitted);
             vec![Part::ToolResult(ToolResult { content, truncated, ..result.clone() })]
         }
-        parts => shown_parts(parts, omitted, keeps_notes),
+        parts => shown_parts(parts, omitted),
     };
     Message { parts, ..message.clone() }
 }
 
-/// Returns the parts that are not left out, with notes in the place of the others if `keeps_notes` is set.
-fn shown_parts(parts: &[Part], omitted: &[(EditId, usize, String)], keeps_notes: bool) -> Vec<Part> {
+/// Returns the parts that are not left out, with notes in the place of the others.
+fn shown_parts(parts: &[Part], omitted: &[(EditId, usize, String)]) -> Vec<Part> {
     let shown = parts.iter().enumerate().filter_map(|(at, part)| {
         match omitted.iter().find(|(_, which, _)| *which == at) {
-            Some((_, _, note)) => (keeps_notes && !note.is_empty()).then(|| Part::text(note.as_str())),
+            Some((_, _, note)) => (!note.is_empty()).then(|| Part::text(note.as_str())),
             None => Some(part.clone()),
         }
+    });
+    shown.collect()
+}
+
+/// Returns the parts of an answer without the parts that are left out. A text or a call stays, and only the provider's
+/// item of it is left out, which holds the refused signature.
+///
+/// An answer gets no note. It holds the model's own words, and a note among them would be read as the model's text.
+fn answer_parts(parts: &[Part], omitted: &[(EditId, usize, String)]) -> Vec<Part> {
+    let is_omitted = |at: usize| omitted.iter().any(|(_, which, _)| *which == at);
+    // Items beside reasoning may refer to it: OpenAI refuses a call by its id if the reasoning before it is missing.
+    let loses_reasoning =
+        parts.iter().enumerate().any(|(at, part)| matches!(part, Part::Reasoning(_)) && is_omitted(at));
+    let shown = parts.iter().enumerate().filter_map(|(at, part)| match part {
+        Part::Text(_) | Part::ToolCall(_) if loses_reasoning || is_omitted(at) => {
+            without_native(part.clone())
+        }
+        _ => (!is_omitted(at)).then(|| part.clone()),
     });
     shown.collect()
 }

@@ -241,6 +241,12 @@ impl History {
         self.limits.largest_call
     }
 
+    /// Returns the largest input of a call that the present model has answered, in tokens: by our estimate, or as
+    /// reported if that is more.
+    pub fn largest_accepted_input(&self) -> u64 {
+        self.limits.largest_input
+    }
+
     /// Returns the sum of all reported usages, for display and cost only.
     pub fn cumulative_usage(&self) -> &Usage {
         &self.cumulative

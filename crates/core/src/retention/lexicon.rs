@@ -44,7 +44,7 @@ const ENGLISH: LanguageLexicon = LanguageLexicon {
     lead_ins: "please and also then so just always never kindly next first finally but instead remember only now ok \
         okay",
     scope: "every, each, always, never, ever, whenever, wherever, when you, when i, before you, after you, while you, \
-        if you, if i, from now on, from here on, until, unless, any time, anytime, only, in future, in the future, \
+        if you, if you're, when you're, if i, from now on, from here on, until, unless, any time, anytime, only, in future, in the future, \
         going forward, throughout, by default, at all times, at the end of, at the start of, at the beginning of, all \
         your, all my, all of your, any of, no longer, instead of, rather than, under no circumstances, without my, as \
         long as, for the rest of, for all, in all, no matter, not even, at least, at most, no more than, all times",
@@ -205,7 +205,7 @@ pub(crate) const UNSPACED_SCOPE: &str = "每次 每个 每個 每条 每條 每�
 
 /// Marks of a command or a prohibition in Chinese, Japanese and Korean.
 pub(crate) const UNSPACED_COMMANDS: &str = "请 請 不要 别 別 勿 必须 必須 务必 務必 不得 不许 不許 禁止 应该 應該 要用 使用 ください 下さい しないで すること なさい \
-    せよ 하세요 마세요 주세요 하지 말고 써줘 해줘 금지";
+    せよ 하세요 마세요 주세요 하지 말고 써줘 해줘 금지 麻烦 麻煩 希望 劳驾 お願い 부탁";
 
 /// Marks of a question in Chinese, Japanese and Korean.
 pub(crate) const UNSPACED_QUESTIONS: &str = "？ 吗 嗎 呢 ですか ますか でしょうか 까요 나요";
@@ -243,8 +243,8 @@ pub(crate) const UNSPACED_REQUESTS: &str = "能不能 可不可以 可以 能否
     주시겠 주실 줄래";
 
 /// Words that forbid the noun behind them.
-pub(crate) const PROHIBITING_DETERMINERS: &str = "no kein keine keinen keinerlei pas aucun aucune sin ningún ninguna sem nenhum nenhuma niente nessun nessuno \
-    nessuna без никаких geen bez żadnych";
+pub(crate) const PROHIBITING_DETERMINERS: &str = "no zero kein keine keinen keinerlei pas aucun aucune sin ningún ninguna sem nenhum nenhuma niente nessun nessuno \
+    nessuna без никаких geen bez żadnych żadnej żadne";
 
 /// Nouns behind such words in answers and remarks: "no problem", "keine Ahnung", "no lo sé".
 pub(crate) const NO_PROHIBITIONS: &str = "problem problems worries worry idea clue thanks need way doubt luck wonder rush matter one longer kidding \
@@ -277,6 +277,13 @@ pub(crate) const OPENING_NEGATIONS: &str =
 /// Prepositions whose phrase limits an order to a part of the work: "to customers", "in the report".
 pub(crate) const QUALIFYING_PREPOSITIONS: &str = "to for about in on für im auf bei zu zur zum pour dans sur à aux chez para en sobre su nel nella \
     em для в на к voor op aan over dla w";
+
+/// Prepositions whose phrase tells which one of its kind a thing is: "the deadline for the report".
+pub(crate) const KIND_PREPOSITIONS: &str = "for of für von pour de para per di для voor van dla";
+
+/// Articles and possessives before a known thing.
+pub(crate) const DEFINITE_ARTICLES: &str = "the our my this that der die das den dem unser unsere unseren mein meine le la les notre mon ma el los \
+    las nuestro nuestra mi il lo gli i nostro nostra o os as nosso nossa het de ons onze mijn";
 
 /// Conjunctions whose clause says when an order holds.
 pub(crate) const QUALIFYING_CONJUNCTIONS: &str = "before after when whenever if unless until while bevor wenn falls sobald nachdem solange quand \

@@ -13,6 +13,8 @@ use super::lexicon::{
     LEXICONS, NO_PROHIBITIONS, PROHIBITING_DETERMINERS, REQUEST_PHRASES, SLIGHT_WORDS, STANDING_SCOPES,
     UNSPACED_COMMANDS, UNSPACED_QUESTIONS, UNSPACED_REQUESTS, UNSPACED_SCOPE,
 };
+use super::polite::{ANSWERS, is_plea, is_plea_part, is_plea_word, is_wish};
+use super::rule_lists::without_stress;
 use super::subjects::subject_of;
 use crate::retention_report::facts::binds;
 
@@ -48,7 +50,7 @@ const QUESTION_SCORE: i32 = -3;
 const MAX_PROHIBITION_WORDS: usize = 8;
 
 /// The place in a question, in words, before which a request begins: "And by the way, could you".
-const MAX_REQUEST_START: usize = 6;
+pub(super) const MAX_REQUEST_START: usize = 6;
 
 /// The levels of log lines. `WARNING` and `CRITICAL` are none of them: people begin orders with these words.
 const LOG_LEVELS: &[&str] = &["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "PANIC"];
@@ -57,6 +59,12 @@ const LOG_LEVELS: &[&str] = &["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"
 /// line: "HARD CONSTRAINT: Only Python 3.11. No network." A question there stays a question.
 pub(crate) fn order_score_below_label(sentence: &str) -> i32 {
     if is_question(sentence) { order_score(sentence) } else { order_score(sentence).max(0) + LABEL_SCORE }
+}
+
+/// Returns the score of a sentence in a list of rules. The heading makes an order of each item: "- tabs, not spaces".
+pub(crate) fn order_score_in_rules(sentence: &str) -> i32 {
+    let score = order_score(sentence);
+    if is_question(sentence) { score } else { score.max(ORDER_SCORE) + 1 }
 }
 
 /// Returns whether a line begins with a label in capitals, such as `HARD CONSTRAINT:`.
@@ -86,11 +94,14 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
         return 0;
     }
     let (label, body) = split_label(sentence);
+    let body = if label { body } else { without_stress(body) };
     let words = words_of(body);
     if words.is_empty() || words.len() > MAX_ORDER_WORDS {
         return 0;
     }
     let plain: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != CLAUSE).collect();
+    let is_wish = is_wish(&plain);
+    let is_asked = is_command(&words) || is_wish || is_plea(&words) || obliges_answers(&plain);
     let mut score = 0;
     if label {
         score += LABEL_SCORE;
@@ -99,7 +110,7 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
         Some(Absence::Forbidden) => PROHIBITION_SCORE,
         // "No" may stand before an imperative in Spanish, but not in "no problem at all".
         Some(Absence::Remarked) => 0,
-        None if is_command(&words) || has_unspaced(body, UNSPACED_COMMANDS) => MOOD_SCORE,
+        None if is_asked || has_unspaced(body, UNSPACED_COMMANDS) => MOOD_SCORE,
         None => 0,
     };
     if has_scope(&plain) || has_unspaced(body, UNSPACED_SCOPE) {
@@ -112,7 +123,7 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
         score += 1;
     }
     // "I always forget the date" has a scope, but tells of the speaker. A label in capitals outweighs that.
-    if plain.first().is_some_and(|word| WORD_CLASSES.first_person.contains(word)) && !label {
+    if plain.first().is_some_and(|word| WORD_CLASSES.first_person.contains(word)) && !label && !is_wish {
         score -= 2;
     }
     score
@@ -130,7 +141,6 @@ pub(crate) fn is_question(sentence: &str) -> bool {
 /// Returns whether a question asks for something that holds from now on: "Could you always answer in French?"
 fn is_standing_request(sentence: &str) -> bool {
     static REQUESTS: LazyLock<PhraseSet> = LazyLock::new(|| PhraseSet::of([REQUEST_PHRASES].into_iter()));
-    static SCOPES: LazyLock<PhraseSet> = LazyLock::new(|| PhraseSet::of([STANDING_SCOPES].into_iter()));
     if has_unspaced(sentence, UNSPACED_REQUESTS) {
         return has_unspaced(sentence, UNSPACED_SCOPE);
     }
@@ -140,15 +150,18 @@ fn is_standing_request(sentence: &str) -> bool {
     // "Can you show me every file" is about one answer. "Every answer" is not.
     let is_of_each_answer =
         words.windows(2).any(|pair| EACH.contains(&pair[0]) && subject_of(pair[1]) == Some(ANSWERS));
-    has_phrase(&REQUESTS, start) && (has_phrase(&SCOPES, &words) || is_of_each_answer)
+    has_phrase(&REQUESTS, start) && (has_standing_scope(&words) || is_of_each_answer)
+}
+
+/// Returns whether words have a scope that holds beyond the next answer.
+pub(super) fn has_standing_scope(words: &[&str]) -> bool {
+    static SCOPES: LazyLock<PhraseSet> = LazyLock::new(|| PhraseSet::of([STANDING_SCOPES].into_iter()));
+    has_phrase(&SCOPES, words)
 }
 
 /// The words for each one, in several languages.
 const EACH: &[&str] =
     &["every", "each", "all", "jede", "jeder", "chaque", "cada", "ogni", "каждый", "elk", "elke", "każdą"];
-
-/// The subject whose words name the model's answers.
-const ANSWERS: &str = "§style";
 
 /// The meaning of a sentence without a verb for a thing that it names as absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,13 +178,22 @@ fn absence(words: &[String]) -> Option<Absence> {
         LazyLock::new(|| PROHIBITING_DETERMINERS.split_whitespace().collect());
     static EXCEPTIONS: LazyLock<BTreeSet<&'static str>> =
         LazyLock::new(|| NO_PROHIBITIONS.split_whitespace().collect());
-    let start = words.iter().position(|word| !PLEAS.contains(&word.as_str()))?;
+    let is_before = |word: &String| {
+        word == CLAUSE
+            || is_plea_word(word)
+            || is_plea_part(word)
+            || BEFORE_PROHIBITIONS.contains(&word.as_str())
+    };
+    let start = words.iter().position(|word| !is_before(word))?;
     let clause: Vec<&str> =
         words[start..].iter().map(String::as_str).take_while(|word| *word != CLAUSE).collect();
     // "Pas de tableaux" has a preposition between. "Pas mal" is no prohibition.
     let (determiner, rest) = match clause[..] {
         ["pas", "de" | "du", ref rest @ ..] => ("pas", rest),
         ["pas", noun, ..] if !noun.starts_with("d'") => return None,
+        // "Nada de tablas", "not a single table", "not one table"
+        ["nada", "de", ref rest @ ..] => ("no", rest),
+        ["not", "a", "single", ref rest @ ..] | ["not", "one", ref rest @ ..] => ("no", rest),
         [determiner, ref rest @ ..] => (determiner, rest),
         [] => return None,
     };
@@ -188,9 +210,49 @@ fn absence(words: &[String]) -> Option<Absence> {
     Some(if is_remark { Absence::Remarked } else { Absence::Forbidden })
 }
 
-/// Words of courtesy before a prohibition.
-const PLEAS: &[&str] =
-    &["please", "and", "also", "bitte", "und", "auch", "por", "favor", "y", "et", "e", "per", "favore"];
+/// Words that may stand before a prohibition: conjunctions, and words that stress it.
+const BEFORE_PROHIBITIONS: &[&str] = &[
+    "and",
+    "also",
+    "absolutely",
+    "definitely",
+    "strictly",
+    "really",
+    "just",
+    "but",
+    "und",
+    "auch",
+    "aber",
+    "bloß",
+    "ja",
+    "absolut",
+    "wirklich",
+    "y",
+    "et",
+    "e",
+    "surtout",
+    "absolument",
+    "absolutamente",
+    "assolutamente",
+    "и",
+    "абсолютно",
+    "absoluut",
+    "absolutnie",
+];
+
+/// Words of obligation behind the model's answers: "answers must be short".
+const OBLIGATIONS: &str = "must should shall has have need needs müssen muss sollen soll sollten sollte dürfen darf doit doivent debe \
+    deben deve devem devono должен должна должно должны moet moeten mogen musi muszą powinny powinna";
+
+/// Returns whether words oblige the model's answers to something: "Las respuestas deben ser cortas."
+fn obliges_answers(words: &[&str]) -> bool {
+    let start = &words[..words.len().min(MAX_REQUEST_START)];
+    let Some(at) = start.iter().position(|word| subject_of(word) == Some(ANSWERS)) else { return false };
+    let obliges = |word: &&str| OBLIGATIONS.split_whitespace().any(|obligation| obligation == *word);
+    // "Have" obliges only with "to": "all answers have to be short".
+    let mut rest = words[at + 1..].windows(2).take(2);
+    rest.any(|pair| obliges(&pair[0]) && (!["has", "have"].contains(&pair[0]) || pair[1] == "to"))
+}
 
 /// Returns a sentence without the number of an item in a list.
 fn without_list_mark(sentence: &str) -> &str {
@@ -328,15 +390,71 @@ fn is_command(words: &[String]) -> bool {
     let clauses: Vec<Vec<&str>> = words
         .split(|word| word == CLAUSE)
         .map(|clause| clause.iter().map(String::as_str).collect::<Vec<&str>>())
+        // "Please, answer in French" has its command behind the word of courtesy.
+        .skip_while(|clause| clause.iter().all(|word| WORD_CLASSES.lead_ins.contains(*word)))
         .filter(|clause| !clause.is_empty())
         .collect();
     let Some(first) = clauses.first() else { return false };
-    if is_imperative(first) {
+    if is_imperative(first) || is_negated_infinitive(first) {
         return true;
     }
-    // "When you deploy, tell me" has its command after the subordinate clause.
-    let opens_subordinate = WORD_CLASSES.subordinators.contains(first[0]);
-    opens_subordinate && clauses[1..].iter().any(|clause| is_imperative(clause))
+    // "If it fails then stop" has no comma before its command.
+    let then = first.iter().position(|word| THEN.contains(word)).map_or(first.len(), |at| at + 1);
+    // "When you deploy, tell me" has its command after the subordinate clause. "Should it fail, stop" is one, too.
+    let is_inverted = INVERTED.contains(&first[0]) && clauses.len() > 1;
+    let is_condition = CONDITIONS.contains(&first[0]) || is_inverted;
+    let is_main = |clause: &[&str]| is_imperative(clause) || is_condition && is_single_command(clause);
+    (WORD_CLASSES.subordinators.contains(first[0]) || is_inverted)
+        && (clauses[1..].iter().any(|clause| is_main(clause)) || is_main(&first[then..]))
+}
+
+/// Words between a condition and its consequence.
+const THEN: &[&str] = &["then", "dann", "alors", "entonces", "então", "allora", "то", "dan", "wtedy"];
+
+/// Words that open a condition or a moment. Other subordinate clauses are short phrases: "for dinner, pasta".
+const CONDITIONS: &[&str] = &[
+    "if",
+    "when",
+    "whenever",
+    "unless",
+    "once",
+    "wenn",
+    "falls",
+    "sobald",
+    "si",
+    "lorsque",
+    "quand",
+    "cuando",
+    "se",
+    "quando",
+    "если",
+    "когда",
+    "als",
+    "zodra",
+    "wanneer",
+    "jeśli",
+    "gdy",
+    "kiedy",
+];
+
+/// Verbs that open a condition by standing first: "Should a test fail, stop."
+const INVERTED: &[&str] = &["should", "sollte", "sollten", "mocht", "mochten", "gdyby"];
+
+/// Returns whether a clause behind a condition is a verb alone: "If in doubt, ask."
+fn is_single_command(clause: &[&str]) -> bool {
+    let start = clause.iter().take_while(|word| WORD_CLASSES.lead_ins.contains(*word)).count();
+    let [verb] = clause[start..] else { return false };
+    let is_remark = is_slight(verb) || verb.ends_with("ly");
+    !is_remark && !is_function_word(verb) && !verb.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+/// Returns whether a clause forbids by an infinitive: "Nicht auf main pushen", "Niet naar main pushen".
+fn is_negated_infinitive(clause: &[&str]) -> bool {
+    match clause {
+        // Of two words the second may be an adjective: "nicht vorhanden".
+        ["nicht" | "niet", .., verb] => clause.len() > 2 && verb.ends_with("en"),
+        _ => false,
+    }
 }
 
 /// Returns whether a clause is an imperative. Imperatives are an open class, so that a clause is one if its beginning
@@ -368,160 +486,4 @@ fn starts_with(words: &[&str], phrase: &[&str]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commands_with_a_scope_sound_like_orders_in_any_language() {
-        let orders = [
-            "Whenever you quote a price, round it to whole euros.",
-            "Sign every reply with the initials KV.",
-            "Before you touch the schema, ask Dana.",
-            "From now on use spaces.",
-            "Keep the tone formal, no jokes.",
-            "HARD CONSTRAINT: the service speaks HTTP/1.1 only.",
-            "Beende jede Antwort mit einer Zusammenfassung.",
-            "Bevor du eine Datei löschst, frag mich.",
-            "Termine im Format TT.MM.JJJJ angeben, und zwar immer.",
-            "Avant de répondre, vérifie les sources.",
-            "Désormais, signe chaque message par « KV ».",
-            "Siempre que cites una cifra, indica la fuente.",
-            "No incluyas mi nombre en ningún archivo.",
-            "Antes de enviar, mostre o rascunho.",
-            "D'ora in poi rispondi con elenchi puntati.",
-            "Каждый ответ заканчивай вопросом.",
-            "Прежде чем менять код, покажи план.",
-            "每次回答都要附上来源。",
-            "回答する前に必ず確認してください。",
-            "Elke reactie eindig je met een vraag.",
-            "Zawsze podawaj źródło.",
-        ];
-        for order in orders {
-            assert!(order_score(order) >= ORDER_SCORE, "{}: {order}", order_score(order));
-        }
-    }
-
-    #[test]
-    fn questions_and_talk_about_oneself_do_not() {
-        let others = [
-            "Can you answer in French?",
-            "Did you always work in Paris?",
-            "Why is the report always late?",
-            "Is every page slow?",
-            "Do you know if the job runs every night?",
-            "What do you think about the tax table compared to the audit log?",
-            "Kennst du jeden Ort hier?",
-            "No idea.",
-            "No, that is fine.",
-            "No problem at all.",
-            "No, thanks.",
-            "Nein danke.",
-            "Keine Ahnung.",
-            "Kein Problem.",
-            "Pas de problème.",
-            "Sin problema.",
-            "No lo sé.",
-            "I'm going to try the podcast first.",
-            "That's really cool!",
-            "We had a big family and felt supported.",
-            "Thanks, this is great.",
-            "The weather was nice in Paris.",
-            "Ich habe gestern den Zug verpasst.",
-            "Je suis allé au marché.",
-            "Gracias, está muy bien.",
-            "Вчера я ходил в кино.",
-            "你喜欢什么颜色吗？",
-        ];
-        for other in others {
-            assert!(order_score(other) < ORDER_SCORE, "{}: {other}", order_score(other));
-        }
-    }
-
-    #[test]
-    fn prohibitions_without_a_verb_are_orders() {
-        let orders = [
-            "No emojis.",
-            "No tables, please.",
-            "No jokes.",
-            "- no print statements",
-            "Please no emojis.",
-            "Keine Emojis.",
-            "Bitte keine Tabellen.",
-            "Kein Smalltalk.",
-            "Pas de tableaux.",
-            "Pas d'emojis, merci.",
-            "Sin emojis.",
-            "Sem tabelas.",
-            "Niente emoji.",
-            "Nessuna tabella.",
-            "Não uses tabelas.",
-            "Без таблиц.",
-            "Geen emoji's.",
-            "Bez tabel.",
-        ];
-        for order in orders {
-            assert!(order_score(order) >= ORDER_SCORE, "{}: {order}", order_score(order));
-        }
-    }
-
-    #[test]
-    fn polite_questions_with_a_scope_are_orders() {
-        let orders = [
-            "Could you from now on write all SQL keywords in upper case?",
-            "Would you mind always adding the ticket number at the top of each reply?",
-            "Can you make sure you never mention prices?",
-            "Can you please always end your replies with the word OVER?",
-            "Will you keep every answer short?",
-            "Könntest du mir bitte ab jetzt immer zuerst den Plan zeigen?",
-            "Kannst du bitte nie Tabellen verwenden?",
-            "Würden Sie bitte künftig auf Deutsch antworten?",
-            "Peux-tu toujours répondre en français ?",
-            "Pourriez-vous désormais éviter les tableaux ?",
-            "Est-ce que tu peux toujours répondre en français ?",
-            "¿Puedes responder siempre en español?",
-            "¿Podrías a partir de ahora evitar las tablas?",
-            "Puoi rispondere sempre in italiano?",
-            "Você pode sempre responder em português?",
-            "これからは箇条書きで答えてくれますか。",
-            "앞으로는 표로 정리해 주시겠어요?",
-        ];
-        for order in orders {
-            assert!(order_score(order) >= ORDER_SCORE, "{}: {order}", order_score(order));
-        }
-    }
-
-    #[test]
-    fn log_levels_are_no_labels() {
-        let lines = [
-            "ERROR: connection to 10.0.0.7 refused",
-            "INFO: started worker 3",
-            "2026-03-01 12:00:07 WARN: slow query",
-            "[DEBUG] 17: cache miss",
-            "2026-03-01T12:00:07Z ERROR retry the request",
-        ];
-        for line in lines {
-            assert!(!has_label(line), "{line}");
-            assert!(order_score(line) < ORDER_SCORE, "{}: {line}", order_score(line));
-        }
-        for order in [
-            "HARD CONSTRAINT: only Python 3.11",
-            "WARNING: never touch prod",
-            "CRITICAL: ask before a deploy",
-        ] {
-            assert!(has_label(order) && order_score(order) >= ORDER_SCORE, "{order}");
-        }
-        assert!(order_score("ERROR messages must always go to stderr, never to stdout.") >= ORDER_SCORE);
-    }
-
-    #[test]
-    fn a_question_behind_a_label_is_no_order() {
-        assert!(order_score_below_label("Is that right?") < ORDER_SCORE);
-        assert!(order_score_below_label("No network.") >= ORDER_SCORE);
-    }
-
-    #[test]
-    fn the_more_signs_the_higher_the_score() {
-        let clear = order_score("Before you answer, always check the date.");
-        assert!(clear > order_score("Check the date."), "{clear}");
-    }
-}
+mod tests;

@@ -83,6 +83,24 @@ impl ComparableStatement {
         self.announces_change || !self.values.is_empty() || !self.subjects.values.is_empty()
     }
 
+    /// Returns whether both statements speak of things of one kind, and each of another thing: "use UTC in the logs" and
+    /// "the meetings are in Pacific time", or the deadlines of two reports.
+    fn speaks_of_other_thing(&self, later: &Self) -> bool {
+        if self.subjects.share_only_a_class(&later.subjects) && self.form.names_only_other_things(&later.form)
+        {
+            return true;
+        }
+        // A common word beside the subject may be the thing itself.
+        let has_values = !self.subjects.values.is_empty() || !later.subjects.values.is_empty();
+        let is_told_apart = |kinds: &BTreeSet<String>, others: &BTreeSet<String>| {
+            !kinds.is_empty() && kinds.is_disjoint(others)
+        };
+        !has_values
+            && self.words.intersection(&later.words).all(|word| is_subject_term(word))
+            && is_told_apart(&self.form.subject_kinds, &later.words)
+            && is_told_apart(&later.form.subject_kinds, &self.words)
+    }
+
     /// Returns whether both statements are about one subject: the only one of its kind, or one that a further word
     /// tells.
     fn has_subject_of(&self, later: &Self) -> bool {
@@ -229,7 +247,10 @@ fn replaced_share(
     }
     // "Invoice 4712 is paid now" says nothing of invoice 4711.
     let is_other_thing = earlier.form.names_other_thing(&later.form) && !overlap.names_old_value;
-    if earlier.subjects.differ_in_class(&later.subjects) || is_other_thing {
+    if earlier.subjects.differ_in_class(&later.subjects)
+        || is_other_thing
+        || earlier.speaks_of_other_thing(later)
+    {
         return None;
     }
     let is_excluded = earlier.subjects.are_excluded_by(&later.subjects)
@@ -584,6 +605,13 @@ mod tests {
             ("Never deploy on Friday.", "Deploy the hotfix now."),
             ("Never push to main.", "From now on never push to the release branch."),
             ("Use tabs in Python files.", "From now on use spaces in Go files."),
+            ("Use UTC in the logs.", "The meetings are in Pacific time."),
+            ("Use UTC in the logs.", "Show meetings in Pacific time."),
+            ("Write log lines in UTC.", "From now on the standups are in Pacific time."),
+            ("The meetings are in Pacific time.", "From now on use UTC in the logs."),
+            ("Use metric units in the report.", "The brochure has imperial units now."),
+            ("The deadline for the report is Friday.", "The deadline for the slides moved to Monday."),
+            ("The report deadline is Friday.", "The slides deadline moved to Monday."),
         ];
         let marked: Vec<_> =
             pairs.into_iter().filter(|(earlier, later)| replaced(&[earlier, later])[0].is_some()).collect();
@@ -636,6 +664,10 @@ mod tests {
             ),
             ("Put every timestamp in UTC.", "For status reports, show clocks in Pacific Time."),
             ("The API listens on port 8081.", "Correction: the API listens on port 9440, 8081 was wrong."),
+            ("Use UTC in the logs.", "Use Pacific time in the logs."),
+            ("Use UTC.", "From now on use Pacific time."),
+            ("The deadline is on Friday.", "The deadline moved to Monday."),
+            ("The report deadline is Friday.", "The report deadline moved to Monday."),
         ];
         let unmarked: Vec<_> =
             pairs.into_iter().filter(|(earlier, later)| replaced(&[earlier, later])[0].is_none()).collect();

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use super::lexicon::{
-    CONTRASTS, LIMIT_WORDS, NEGATIONS, NUMBER_UNITS, OPENING_NEGATIONS, QUALIFYING_CONJUNCTIONS,
-    QUALIFYING_PREPOSITIONS, UNQUALIFYING_WORDS, WITHDRAWALS,
+    CONTRASTS, DEFINITE_ARTICLES, KIND_PREPOSITIONS, LEXICONS, LIMIT_WORDS, NEGATIONS, NUMBER_UNITS,
+    OPENING_NEGATIONS, QUALIFYING_CONJUNCTIONS, QUALIFYING_PREPOSITIONS, UNQUALIFYING_WORDS, WITHDRAWALS,
 };
 use super::mood::{CLAUSE, is_auxiliary, is_function_word, is_lead_in, words_of};
 use super::replaced::{number_and_unit, terms};
@@ -32,6 +32,11 @@ pub(super) struct StatementForm {
     pub(super) settings: BTreeSet<String>,
     /// The numbers that name the subject of the statement: "invoice 4711 is paid".
     pub(super) subject_numbers: BTreeSet<String>,
+    /// The things that the statement names, without its command, its values and the words of subjects: the logs of "use
+    /// UTC in the logs".
+    pub(super) things: BTreeSet<String>,
+    /// The words that tell which one of its kind a subject is: the report of "the report deadline".
+    pub(super) subject_kinds: BTreeSet<String>,
 }
 
 impl StatementForm {
@@ -44,6 +49,8 @@ impl StatementForm {
             withdrawn: withdrawn(&words),
             settings: settings(text),
             subject_numbers: subject_numbers(&words),
+            things: things(&words),
+            subject_kinds: subject_kinds(&words),
         }
     }
 
@@ -57,6 +64,11 @@ impl StatementForm {
     pub(super) fn names_other_thing(&self, later: &Self) -> bool {
         let (mine, others) = (&self.subject_numbers, &later.subject_numbers);
         !mine.is_empty() && !others.is_empty() && mine.is_disjoint(others)
+    }
+
+    /// Returns whether both name things, and none in common.
+    pub(super) fn names_only_other_things(&self, later: &Self) -> bool {
+        !self.things.is_empty() && !later.things.is_empty() && self.things.is_disjoint(&later.things)
     }
 }
 
@@ -110,6 +122,67 @@ fn qualifiers(words: &[String]) -> BTreeSet<String> {
         // A value of a closed class is what an order says, and limits nothing: "in German".
         let limits = phrase.take(most).filter(|word| !NO_QUALIFIERS.contains(word) && !is_class_value(word));
         found.extend(limits.flat_map(compared));
+    }
+    found
+}
+
+/// Returns whether a word announces a change by itself.
+fn is_cue_word(word: &str) -> bool {
+    static CUE_WORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
+        let cues = LEXICONS.iter().flat_map(|lexicon| lexicon.change_cues.split(','));
+        cues.map(str::trim).collect()
+    });
+    CUE_WORDS.contains(word)
+}
+
+/// Returns whether a word may name a thing: no word of a closed class, no value, no number and no word of a subject.
+fn is_thing(word: &str) -> bool {
+    static NO_THINGS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(UNQUALIFYING_WORDS));
+    let is_long = word.chars().nth(2).is_some();
+    let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
+    let says_nothing = is_function_word(word) || is_cue_word(word) || NO_THINGS.contains(word);
+    is_long && !has_digit && !says_nothing && !is_class_value(word) && subject_of(word).is_none()
+}
+
+/// Returns each clause without the words before its command, and without the command's verb.
+fn named_in_clauses(words: &[String]) -> impl Iterator<Item = &[String]> {
+    words.split(|word| word == CLAUSE).map(|clause| {
+        let opens =
+            |word: &&String| is_lead_in(word) || is_cue_word(word) || OPENING_WORDS.contains(&word.as_str());
+        let start = clause.iter().take_while(opens).count();
+        // A command begins with its verb. The subject of a statement has an article before it or a verb behind it.
+        let is_command = match &clause[start..] {
+            [first, second, ..] => !is_function_word(first) && !is_auxiliary(second),
+            _ => false,
+        };
+        &clause[start + usize::from(is_command && subject_of(&clause[start]).is_none())..]
+    })
+}
+
+/// The words of "from now on" and the like that are no cue alone.
+const OPENING_WORDS: &[&str] = &["from", "on", "here"];
+
+fn things(words: &[String]) -> BTreeSet<String> {
+    let named = named_in_clauses(words).flatten().filter(|word| is_thing(word));
+    named.flat_map(|word| compared(word)).collect()
+}
+
+/// Returns the word before a subject ("the report deadline") and the one behind it ("the deadline for the report").
+fn subject_kinds(words: &[String]) -> BTreeSet<String> {
+    static PREPOSITIONS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(KIND_PREPOSITIONS));
+    static ARTICLES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(DEFINITE_ARTICLES));
+    let mut found = BTreeSet::new();
+    for clause in named_in_clauses(words) {
+        for pair in clause.windows(2).filter(|pair| is_thing(&pair[0]) && subject_of(&pair[1]).is_some()) {
+            found.extend(compared(&pair[0]));
+        }
+        for phrase in clause.windows(3) {
+            // Without an article the phrase may be a value: "scheduled for Friday".
+            let is_kind = PREPOSITIONS.contains(phrase[0].as_str()) && ARTICLES.contains(phrase[1].as_str());
+            if is_kind && is_thing(&phrase[2]) {
+                found.extend(compared(&phrase[2]));
+            }
+        }
     }
     found
 }
@@ -227,6 +300,28 @@ mod tests {
         }
         let form = StatementForm::of("Use the last column, not the left one.");
         assert_eq!(words(&form.withdrawn), ["left"]);
+    }
+
+    #[test]
+    fn things_are_neither_commands_nor_values() {
+        for (text, things) in [
+            ("Use UTC in the logs.", vec!["log"]),
+            ("From now on use Pacific time for meetings.", vec!["meetin"]),
+            ("The meetings are in Pacific time.", vec!["meetin"]),
+            ("Meetings are in Pacific time.", vec!["meetin"]),
+            ("Show clocks in Pacific time.", vec![]),
+            ("Use metric units.", vec![]),
+        ] {
+            assert_eq!(words(&StatementForm::of(text).things), things, "{text}");
+        }
+        for (text, kinds) in [
+            ("The report deadline is Friday.", vec!["report"]),
+            ("The deadline for the report is Friday.", vec!["report"]),
+            ("The demo is scheduled for Friday.", vec![]),
+            ("Keep answers short.", vec![]),
+        ] {
+            assert_eq!(words(&StatementForm::of(text).subject_kinds), kinds, "{text}");
+        }
     }
 
     #[test]

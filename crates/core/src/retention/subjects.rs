@@ -116,6 +116,8 @@ const VALUE_CLASSES: &[ValueClass] = &[
 pub(super) struct StatementSubjects {
     /// The terms of the subjects.
     pub(super) terms: BTreeSet<&'static str>,
+    /// The terms of the subjects that the statement names by a word, and not by a value alone.
+    named: BTreeSet<&'static str>,
     /// The values by the name of their class.
     pub(super) values: BTreeMap<&'static str, BTreeSet<String>>,
 }
@@ -129,6 +131,7 @@ impl StatementSubjects {
             let is_on_call = word == "call" && at > 0 && words[at - 1] == "on";
             subjects.terms.extend(if is_on_call { Some("§duty") } else { subject_of(word) });
         }
+        subjects.named.clone_from(&subjects.terms);
         for class in VALUE_CLASSES {
             if class.within.is_some_and(|subject| !subjects.terms.contains(subject)) {
                 continue;
@@ -147,6 +150,13 @@ impl StatementSubjects {
     pub(super) fn differ_in_class(&self, later: &Self) -> bool {
         let both = !self.values.is_empty() && !later.values.is_empty();
         both && self.values.keys().all(|class| !later.values.contains_key(class))
+    }
+
+    /// Returns whether both name values of one class, and no word of one subject: "UTC" and "Pacific" beside each other
+    /// say nothing of clocks.
+    pub(super) fn share_only_a_class(&self, later: &Self) -> bool {
+        let has_common_class = self.values.keys().any(|class| later.values.contains_key(class));
+        has_common_class && self.named.is_disjoint(&later.named)
     }
 
     /// Returns whether a later statement names another value for each class of this one.

@@ -17,8 +17,10 @@ use std::sync::Arc;
 
 use super::mood::{
     CLEAR_ORDER_SCORE, ORDER_SCORE, has_label, is_question, is_slight, order_score, order_score_below_label,
+    order_score_in_rules,
 };
 use super::replaced::{has_order_form, is_telling, replacements};
+use super::rule_lists::{RuleList, begins_with_heading};
 use super::sentences::sentence_spans;
 use super::system_messages;
 use crate::derived_cache::DerivedCache;
@@ -284,17 +286,20 @@ impl UserText {
         let code = CodeLines::of(&text);
         let first = self.pieces.len();
         let TypedMessageInfo { is_goal, has_own_words, .. } = self.messages[message];
+        let mut rules = RuleList::default();
         for (line_at, line) in lines.iter().enumerate() {
+            let is_item = is_list_item(line) && !code.is_code(line_at);
+            let has_label = has_label(line);
+            let is_rule = rules.read_line(line, is_item) || !has_label && begins_with_heading(line);
             if repeated.get(&line_key(line)).is_some_and(|newest| *newest != (message, line_at)) {
                 continue;
             }
-            let has_label = has_label(line);
-            let is_item = is_list_item(line) && !code.is_code(line_at);
             for (sentence_at, sentence) in item_spans(line.trim_end()).into_iter().enumerate() {
                 let score = match () {
                     // Pasted code has comments such as "never call this twice", which are no orders of the user.
                     () if code.is_code(line_at) => 0,
                     () if has_label && sentence_at > 0 => order_score_below_label(sentence),
+                    () if is_rule => order_score_in_rules(sentence),
                     () => order_score(sentence),
                 };
                 let rank = match () {

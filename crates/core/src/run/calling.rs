@@ -2,7 +2,7 @@
 
 use super::loop_state::{AppendContinuation, LoopState, RunPhase};
 use super::session::SessionState;
-use super::{ModelCallFailure, RunEffect, omitting, pausing, server_wait};
+use super::{ModelCallFailure, RunEffect, omitting, pausing, server_wait, unnamed_refusal};
 use crate::attempt::MAX_LENGTH_RETRIES;
 use crate::deferral::{CALL, SEARCH};
 use crate::error::ErrorCode;
@@ -116,6 +116,9 @@ pub(super) fn failed(
         state.phase = RunPhase::Storing;
         return state.append_with(events, Vec::new(), vec![step], AppendContinuation::Boundary, out);
     }
+    if unnamed_refusal::is_overflow(state, &failure, &partial) {
+        return overflowed(state, &step, unnamed_refusal::as_overflow(failure), partial, out);
+    }
     if omitting::leave_out(state, &step, &failure, &partial, out) {
         return;
     }
@@ -161,6 +164,10 @@ fn overflowed(
 ) {
     let mut events = lost(&state.session, step, partial);
     events.push(step_failed(step, &failure));
+    // The length is the likelier reason now, so the part that was left out on a guess comes back.
+    if failure.refusal.is_some() {
+        events.extend(state.step.take_back_guess());
+    }
     let error = ErrorInfo { code: failure.code, message: failure.message };
     // The words are repeated if the run ends, because they name the server's own numbers.
     state.step.refusal = Some(error.message.clone());

@@ -97,6 +97,8 @@ pub(super) struct StepGuards {
     pub(super) broken_answers: u32,
     /// The number of repetitions of the step without parts that the server refused.
     pub(super) omissions: u32,
+    /// The number of repetitions of the step in a form that a refusal has taught.
+    pub(super) remedies: u32,
     /// The omission that was made on a guess and is not confirmed yet.
     pub(super) guess: Option<EditId>,
 }

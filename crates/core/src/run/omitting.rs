@@ -21,6 +21,14 @@ use crate::refusal::{PartRefusal, RefusedPart, RefusedPartKind};
 /// The beginning of the names of MCP tools. Only their schemas come from other programs.
 const FOREIGN_TOOLS: &str = "mcp__";
 
+/// The end of the key of a signature in a provider's item: `thoughtSignature`, `thought_signature`, `signature`.
+const SIGNATURE_KEY_END: &str = "ignature\":";
+
+/// The most times that one step is made again in another form because a refusal has taught it.
+///
+/// Each form is learned once, so the limit only guards against errors in that.
+const MAX_REMEDIES: u32 = 8;
+
 /// One part of the view: the position of the message, and the part's number in the message.
 type Place = (Seq, usize);
 
@@ -96,9 +104,9 @@ impl<'a> RefusedPartSearch<'a> {
             RefusedPart::Blob(hash) => OmissionCandidates::of_places(
                 self.places(|part| media(part).is_some_and(|media| media.blob.hash == *hash)),
             ),
-            RefusedPart::Reasoning(item) => {
-                OmissionCandidates::of_places(self.places(|part| native_of(part).contains(item)))
-            }
+            RefusedPart::Reasoning(item) => OmissionCandidates::of_places(
+                self.places(|part| is_signed(part) && native_of(part).contains(item)),
+            ),
             RefusedPart::Tool(name) => OmissionCandidates::of_tools(
                 self.offered_tools().filter(|tool| *tool == name).map(str::to_owned),
             ),
@@ -151,12 +159,11 @@ impl<'a> RefusedPartSearch<'a> {
         choose_refused_media(refusal, attempt, found, |_| images)
     }
 
-    /// Returns reasoning to leave out: first that of other models, then all. Signatures are valid only for the model
-    /// that made them.
+    /// Returns reasoning and signatures to leave out: first those of other models, then all. Signatures are valid only
+    /// for the model that made them.
     fn suspected_reasoning(&self, attempt: u32) -> Vec<Place> {
         let model = &self.session.settings.model.origin;
-        let all =
-            self.places(|part| matches!(part, Part::Reasoning(reasoning) if reasoning.native.is_some()));
+        let all = self.places(is_signed);
         let is_foreign = |(seq, _): &Place| {
             self.session.history.entry(*seq).is_some_and(|entry| entry.message.origin.as_ref() != Some(model))
         };
@@ -324,6 +331,12 @@ impl<'a> RefusedPartSearch<'a> {
     }
 }
 
+/// Returns whether there is something to leave out after a refusal, and the step may still be made again without it.
+pub(super) fn has_suspects(state: &LoopState, refusal: &PartRefusal) -> bool {
+    let attempt = state.step.omissions;
+    attempt < MAX_OMISSIONS && !RefusedPartSearch::new(state).suspects(refusal, attempt).is_empty()
+}
+
 /// Handles a request that would be refused again: leaves out the part to blame, and makes the step again. Returns
 /// whether such a part was found.
 pub(super) fn leave_out(
@@ -337,10 +350,11 @@ pub(super) fn leave_out(
     let is_mere_guess = !refusal.is_specific() && !refusal.is_remedied;
     // A server that has begun to answer has taken the parts. An unnamed refusal of a paused answer more likely
     // means that the server does not continue answers.
-    if state.step.omissions >= MAX_OMISSIONS
-        || says_something(partial)
-        || is_mere_guess && state.session.history.is_paused()
-    {
+    let is_spent = match refusal.is_remedied {
+        true => state.step.remedies >= MAX_REMEDIES,
+        false => state.step.omissions >= MAX_OMISSIONS,
+    };
+    if is_spent || says_something(partial) || is_mere_guess && state.session.history.is_paused() {
         return false;
     }
     let attempt = state.step.omissions;
@@ -351,7 +365,10 @@ pub(super) fn leave_out(
     if suspects.is_empty() && !refusal.is_remedied {
         return false;
     }
-    state.step.omissions += 1;
+    match refusal.is_remedied {
+        true => state.step.remedies += 1,
+        false => state.step.omissions += 1,
+    }
     let mut events = vec![step_failed(step, failure)];
     events.extend(state.step.take_back_guess());
     let mut then = AppendContinuation::Boundary;
@@ -440,11 +457,24 @@ fn is_image(part: &Part, media: &MediaPart) -> bool {
     matches!(part, Part::Image(_)) || media.kind().starts_with("image/")
 }
 
-/// Returns the provider's own item of a part; an empty text if the part has none.
+/// Returns the provider's own item of a part of an answer; an empty text if the part has none.
 fn native_of(part: &Part) -> &str {
+    let native = match part {
+        Part::Reasoning(reasoning) => reasoning.native.as_ref(),
+        Part::Text(text) => text.native.as_ref(),
+        Part::ToolCall(call) => call.native.as_ref(),
+        Part::Opaque(opaque) => Some(&opaque.native),
+        Part::ToolResult(_) | Part::Image(_) | Part::File(_) => None,
+    };
+    native.map_or("", |native| native.as_str())
+}
+
+/// Returns whether the provider's item of a part holds a proof that the provider checks. Gemini signs calls and texts
+/// too, and not reasoning alone.
+fn is_signed(part: &Part) -> bool {
     match part {
-        Part::Reasoning(reasoning) => reasoning.native.as_ref().map_or("", |native| native.as_str()),
-        _ => "",
+        Part::Reasoning(reasoning) => reasoning.native.is_some(),
+        part => native_of(part).contains(SIGNATURE_KEY_END),
     }
 }
 
@@ -460,7 +490,10 @@ fn described(entry: &LogEntry, part: usize) -> String {
     }
     match &entry.kind {
         LogEntryKind::Result { .. } => "the output of this tool".to_owned(),
-        LogEntryKind::Assistant(_) => "reasoning".to_owned(),
+        LogEntryKind::Assistant(_) => match entry.message.parts.get(part) {
+            Some(Part::Text(_) | Part::ToolCall(_)) => "a signature".to_owned(),
+            _ => "reasoning".to_owned(),
+        },
         LogEntryKind::Typed | LogEntryKind::Note => "this message".to_owned(),
     }
 }

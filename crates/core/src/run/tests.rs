@@ -19,6 +19,7 @@ mod ordering;
 mod recovery;
 mod repeating;
 mod stopping;
+mod unnamed_refusal;
 mod waiting;
 
 /// A run with a store that is done at once. What is not a matter of the store is told.

@@ -11,9 +11,11 @@ use longhaul_core::message::ModelOrigin;
 use serde::Deserialize;
 
 use super::{AnthropicConfig, BETA_HEADER, MessagesStreamDecoder, VERSION_HEADER, limits};
+use crate::adaptations::LearnedAdaptations;
 use crate::http::{self, BaseUrl, ProviderHttpClient, answer};
 use crate::{Limits, ModelRequest, ModelStream, Provider, ProviderError};
 use longhaul_wire::messages::request::{self, StaleReasoningPolicy};
+use longhaul_wire::messages::{MessagesAdaptations, MessagesConfig};
 use longhaul_wire::token_count::ReportedTokenCount;
 
 /// The beta feature of the field for dropping stale reasoning.
@@ -44,6 +46,7 @@ pub struct AnthropicProvider {
     dropping: ProviderHttpClient,
     /// `true` once stale reasoning was refused.
     refused: Arc<AtomicBool>,
+    adaptations: LearnedAdaptations<MessagesAdaptations>,
 }
 
 fn with_betas(http: &ProviderHttpClient, betas: Option<String>) -> Result<ProviderHttpClient, ProviderError> {
@@ -69,7 +72,13 @@ impl AnthropicProvider {
         // Both clients are built now, so a header that cannot be sent fails here and not in a later call.
         let plain = with_betas(&http, config.betas(None))?;
         let dropping = with_betas(&http, config.betas(Some(BINDING_BETA)))?;
-        Ok(Self { config, base, http: plain, dropping, refused: Arc::default() })
+        let (refused, adaptations) = (Arc::default(), LearnedAdaptations::default());
+        Ok(Self { config, base, http: plain, dropping, refused, adaptations })
+    }
+
+    /// Returns the configuration of requests, with what the server's refusals have demanded.
+    fn request_config(&self) -> MessagesConfig {
+        MessagesConfig { adaptations: self.adaptations.current(), ..self.config.request_config() }
     }
 
     fn stale_policy(&self) -> StaleReasoningPolicy {
@@ -113,7 +122,7 @@ impl AnthropicProvider {
             input_tokens: ReportedTokenCount,
         }
         let http = self.http(stale);
-        let body = request::count(request, &self.config.request_config(), stale)?;
+        let body = request::count(request, &self.request_config(), stale)?;
         let response = http.post(self.base.endpoint(&["messages", "count_tokens"])?, body).await?;
         // Only `post` hides secrets by itself. The errors of `bytes` are raw.
         let said = http::collect(http.bytes(response), MAX_COUNT_BYTES)
@@ -147,7 +156,7 @@ impl Provider for AnthropicProvider {
     }
 
     fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
-        request::call(request, &self.config.request_config(), self.stale_policy())
+        request::call(request, &self.request_config(), self.stale_policy())
     }
 
     async fn count(&self, request: &ModelRequest) -> Result<Option<u64>, ProviderError> {
@@ -172,11 +181,13 @@ impl Provider for AnthropicProvider {
 
     async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         let stale = self.stale_policy();
-        let body = request::call(&request, &self.config.request_config(), stale)?;
+        let body = request::call(&request, &self.request_config(), stale)?;
         // The body has the pictures now: the request's copies would only fill memory while the model thinks.
         drop(request);
         let answer =
             answer::call_below::<MessagesStreamDecoder>(self.http(stale), &self.base, &MESSAGES, body).await;
-        answer.map_err(|error| self.note_refusal(error, stale))
+        answer.map_err(|error| {
+            self.adaptations.learn_from(self.note_refusal(error, stale), MessagesAdaptations::learn)
+        })
     }
 }

@@ -9,9 +9,10 @@ use longhaul_core::message::ModelOrigin;
 use reqwest::Url;
 
 use super::{API, GeminiStreamDecoder, limits, request};
+use crate::adaptations::LearnedAdaptations;
 use crate::http::{self, BaseUrl, ProviderHttpClient, answer};
 use crate::{Limits, ModelEndpoint, ModelRequest, ModelStream, Provider, ProviderError};
-use longhaul_wire::gemini::refusal;
+use longhaul_wire::gemini::{GeminiAdaptations, refusal};
 use longhaul_wire::raw_json::RawObject;
 
 /// The version in the path of a base URL.
@@ -26,6 +27,7 @@ pub struct GeminiProvider {
     endpoint: ModelEndpoint,
     base: BaseUrl,
     http: ProviderHttpClient,
+    adaptations: LearnedAdaptations<GeminiAdaptations>,
 }
 
 impl GeminiProvider {
@@ -39,7 +41,7 @@ impl GeminiProvider {
         let http =
             ProviderHttpClient::new(&stream, &endpoint.all_headers("x-goog-api-key", ""), endpoint.timeouts)?;
         let http = http.with_variables(&endpoint.variables);
-        Ok(Self { endpoint, base, http })
+        Ok(Self { endpoint, base, http, adaptations: LearnedAdaptations::default() })
     }
 }
 
@@ -76,11 +78,11 @@ impl Provider for GeminiProvider {
     }
 
     fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
-        request::encode(request, &self.endpoint)
+        request::encode(request, &self.endpoint, self.adaptations.current())
     }
 
     async fn count(&self, request: &ModelRequest) -> Result<Option<u64>, ProviderError> {
-        let body = request::encode_count(request, &self.endpoint)?;
+        let body = request::encode_count(request, &self.endpoint, self.adaptations.current())?;
         let url = model_url(self.base.current(), &self.endpoint.model, ":countTokens")?;
         let response = self.http.post(url, body).await.map_err(refusal::explain)?;
         let answer = http::collect(self.http.bytes(response), MAX_COUNT_BYTES).await;
@@ -96,8 +98,7 @@ impl Provider for GeminiProvider {
         // The body has the pictures now: the request's copies would only fill memory while the model thinks.
         drop(request);
         let address = |base: &str| stream_url(base, &self.endpoint.model);
-        answer::call_at::<GeminiStreamDecoder>(&self.http, &self.base, address, body)
-            .await
-            .map_err(refusal::explain)
+        let called = answer::call_at::<GeminiStreamDecoder>(&self.http, &self.base, address, body).await;
+        called.map_err(|error| self.adaptations.learn_from(refusal::explain(error), GeminiAdaptations::learn))
     }
 }

@@ -1,15 +1,14 @@
 //! The client of Chat Completions servers.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use longhaul_core::message::ModelOrigin;
-use longhaul_core::refusal::PartRefusal;
 
 use super::discover::ServerDiscovery;
 use super::{API, OpenAiChatConfig, ServerFamily, VERSION, count, request};
+use crate::adaptations::LearnedAdaptations;
 use crate::http::{BaseUrl, ProviderHttpClient, answer};
 use crate::{Limits, ModelEndpoint, ModelRequest, ModelStream, Provider, ProviderError};
 use longhaul_wire::chat::RequestAdaptations;
@@ -29,7 +28,7 @@ pub struct OpenAiChatProvider {
     http: ProviderHttpClient,
     discovery: ServerDiscovery,
     /// The demands of this server, from its refusals in this process.
-    adaptations: Arc<Mutex<RequestAdaptations>>,
+    adaptations: LearnedAdaptations<RequestAdaptations>,
 }
 
 impl OpenAiChatProvider {
@@ -48,7 +47,7 @@ impl OpenAiChatProvider {
         )?;
         let http = http.with_variables(&endpoint.variables);
         let discovery = ServerDiscovery::new(http.clone(), &endpoint, &base, family, reread_after);
-        Ok(Self { endpoint, base, http, discovery, adaptations: Arc::default() })
+        Ok(Self { endpoint, base, http, discovery, adaptations: LearnedAdaptations::default() })
     }
 
     /// Returns the server's family, as far as known, with what its refusals have demanded.
@@ -57,23 +56,7 @@ impl OpenAiChatProvider {
     }
 
     fn adapted(&self, family: ServerFamily) -> ServerFamily {
-        self.adaptations.lock().unwrap_or_else(PoisonError::into_inner).apply(family)
-    }
-
-    /// Learns from a refusal. The error then says that the next request differs, so that the caller repeats it and leaves
-    /// nothing out of the conversation.
-    fn learn_from(&self, mut error: ProviderError) -> ProviderError {
-        let mut adaptations = self.adaptations.lock().unwrap_or_else(PoisonError::into_inner);
-        if error.status.is_some()
-            && let Some(change) = adaptations.learn(&error)
-        {
-            tracing::warn!(
-                "the server refuses the form of requests, and from now on {change} ({})",
-                error.message
-            );
-            error.refusal = Some(Box::new(PartRefusal { is_remedied: true, ..PartRefusal::default() }));
-        }
-        error
+        self.adaptations.current().apply(family)
     }
 }
 
@@ -110,6 +93,6 @@ impl Provider for OpenAiChatProvider {
         // The body has the pictures now: the request's copies would only fill memory while the model thinks.
         drop(request);
         let called = answer::call_below::<ChatStreamDecoder>(&self.http, &self.base, &PATH, body).await;
-        called.map_err(|error| self.learn_from(error))
+        called.map_err(|error| self.adaptations.learn_from(error, RequestAdaptations::learn))
     }
 }

@@ -9,6 +9,7 @@ use longhaul_core::message::ModelOrigin;
 use serde::Deserialize;
 
 use super::{API, ResponsesStreamDecoder, request};
+use crate::adaptations::LearnedAdaptations;
 use crate::http::{BaseUrl, ProviderHttpClient, answer};
 use crate::openai_chat::VERSION;
 use crate::openai_chat::count;
@@ -16,6 +17,7 @@ use crate::openai_chat::discover::{REREAD_AFTER, ServerDiscovery};
 use crate::{
     FeatureSupport, Limits, ModelEndpoint, ModelRequest, ModelStream, Provider, ProviderError, ReasoningScope,
 };
+use longhaul_wire::responses::ResponsesAdaptations;
 use longhaul_wire::token_count::ReportedTokenCount;
 
 /// The path of a call, below the base URL.
@@ -28,6 +30,7 @@ pub struct OpenAiResponsesProvider {
     base: BaseUrl,
     http: ProviderHttpClient,
     discovery: ServerDiscovery,
+    adaptations: LearnedAdaptations<ResponsesAdaptations>,
 }
 
 impl OpenAiResponsesProvider {
@@ -45,7 +48,7 @@ impl OpenAiResponsesProvider {
         )?;
         let http = http.with_variables(&endpoint.variables);
         let discovery = ServerDiscovery::new(http.clone(), &endpoint, &base, None, REREAD_AFTER);
-        Ok(Self { endpoint, base, http, discovery })
+        Ok(Self { endpoint, base, http, discovery, adaptations: LearnedAdaptations::default() })
     }
 
     /// Sets the validity period of the server's facts before [`limits`](Provider::limits) asks again.
@@ -77,7 +80,7 @@ impl Provider for OpenAiResponsesProvider {
     }
 
     fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
-        request::encode(request, &self.endpoint)
+        request::encode_adapted(request, &self.endpoint, self.adaptations.current())
     }
 
     async fn count(&self, request: &ModelRequest) -> Result<Option<u64>, ProviderError> {
@@ -95,6 +98,7 @@ impl Provider for OpenAiResponsesProvider {
         let body = self.render(&request)?;
         // The body has the pictures now: the request's copies would only fill memory while the model thinks.
         drop(request);
-        answer::call_below::<ResponsesStreamDecoder>(&self.http, &self.base, &PATH, body).await
+        let called = answer::call_below::<ResponsesStreamDecoder>(&self.http, &self.base, &PATH, body).await;
+        called.map_err(|error| self.adaptations.learn_from(error, ResponsesAdaptations::learn))
     }
 }

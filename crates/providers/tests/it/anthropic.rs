@@ -313,3 +313,23 @@ async fn keys_never_show_and_names_of_features_do() {
         "header `anthropic-beta` cannot be sent"
     );
 }
+
+#[tokio::test]
+async fn a_demand_for_plain_texts_changes_the_next_request() {
+    const DEMAND: &str = r#"{"detail":[{"type":"string_type","loc":["body","system"],"msg":"Input should be a valid string","input":[{"type":"text","text":"be brief"}]}]}"#;
+    let fake = ScriptedUpstream::start(|asked| {
+        let body: Value = serde_json::from_slice(&asked.body).unwrap();
+        if body["system"].is_string() {
+            stream(HELLO, End::Whole)
+        } else {
+            answer(422, "application/json", DEMAND)
+        }
+    })
+    .await;
+    let provider = AnthropicProvider::new(config(&fake)).unwrap();
+    let request = ModelRequest { system: "be brief".into(), ..request() };
+    let error = call(&provider, request.clone()).await.1.unwrap();
+    assert_eq!(error.message, "system: Input should be a valid string (HTTP 422)");
+    assert!(error.refusal.is_some_and(|refusal| refusal.is_remedied), "the caller makes the request again");
+    finished(call(&provider, request).await);
+}

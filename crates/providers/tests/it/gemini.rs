@@ -5,10 +5,12 @@ mod hazards;
 use axum::body::Body;
 use axum::http::Response;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{ModelStopReason, Part};
+use longhaul_core::message::{Message, ModelStopReason, Part, Role, ToolCall, ToolResult, ToolStatus};
 use longhaul_providers::gemini::{API, GeminiProvider};
 use longhaul_providers::http::Secret;
-use longhaul_providers::{FeatureSupport, LimitSource, ModelEndpoint, ModelEvent, Provider, ReasoningScope};
+use longhaul_providers::{
+    FeatureSupport, LimitSource, ModelEndpoint, ModelEvent, ModelRequest, Provider, ReasoningScope,
+};
 use longhaul_testkit::{ReceivedRequest, ScriptedUpstream};
 
 use crate::answers::{End, answer, stream};
@@ -112,4 +114,34 @@ async fn an_answer_has_its_origin() {
         .unwrap()
         .origin();
     assert_eq!((origin.provider.as_str(), origin.api.as_str(), origin.model.as_str()), ("google", API, "m"));
+}
+
+#[tokio::test]
+async fn a_demand_for_signatures_changes_the_next_request() {
+    const DEMAND: &str = r#"{"error":{"code":400,"message":"Function call is missing a thought_signature in functionCall parts. Additional data, function call `default_api:read`, position 2.","status":"INVALID_ARGUMENT"}}"#;
+    let fake = ScriptedUpstream::start(|asked| {
+        let is_signed = String::from_utf8_lossy(&asked.body).contains("skip_thought_signature_validator");
+        if is_signed { stream(HELLO, End::Whole) } else { answer(400, "application/json", DEMAND) }
+    })
+    .await;
+    let called = Part::ToolCall(ToolCall {
+        call_id: "c".into(),
+        name: "read".into(),
+        arguments: "{}".into(),
+        provider_id: None,
+        native: None,
+    });
+    let content = vec![Part::text("42 lines")];
+    let result = ToolResult { call_id: "c".into(), status: ToolStatus::Completed, content, truncated: None };
+    let messages = vec![
+        Message::user("u", vec![Part::text("hi")]),
+        Message { id: "a".into(), role: Role::Assistant, parts: vec![called], origin: None },
+        Message { id: "t".into(), role: Role::Tool, parts: vec![Part::ToolResult(result)], origin: None },
+    ];
+    let request = ModelRequest { messages, ..ModelRequest::default() };
+    let provider = GeminiProvider::new(endpoint(&fake)).unwrap();
+    let error = call(&provider, request.clone()).await.1.unwrap();
+    assert!(error.refusal.is_some_and(|refusal| refusal.is_remedied), "the caller makes the request again");
+    finished(call(&provider, request).await);
+    assert_eq!(fake.received().len(), 2);
 }

@@ -5,7 +5,7 @@
 //! was asked for.
 
 use super::family::{ReasoningReplay, ServerFamily};
-use crate::ProviderError;
+use crate::{ProviderError, field_fault, gemini};
 
 /// The demands of one server, each learned from a refusal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct RequestAdaptations {
     pub content_is_text: bool,
     /// The answer is asked for in one piece.
     pub answers_whole: bool,
+    /// Calls without a thought signature have Google's placeholder for it.
+    pub signs_calls: bool,
 }
 
 impl RequestAdaptations {
@@ -27,13 +29,22 @@ impl RequestAdaptations {
         let said = format!("{} {}", error.message, error.body.as_deref().unwrap_or_default()).to_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
         let is_demanded = has(&["missing", "must be", "required", "passed back", "must provide"]);
+        let faults = field_fault::read(&error.message, error.body.as_deref().unwrap_or_default());
+        let lacks_content =
+            || faults.iter().any(|fault| fault.is_message_field("content") && fault.is_missing_text());
+        let lacks_system_role = || faults.iter().any(|fault| fault.is_first_role_besides("system"));
         let (demand, change) = if said.contains("reasoning_content") && is_demanded {
             (&mut self.replays_tool_turns, "calls are sent with the reasoning before them")
-        } else if says_no_system_role(&said) {
+        } else if gemini::demands_signatures(error) {
+            (
+                &mut self.signs_calls,
+                "calls without a thought signature are sent with Google's placeholder for it",
+            )
+        } else if says_no_system_role(&said) || lacks_system_role() {
             (&mut self.system_in_user, "the system prompt stands in the first message")
         } else if says_no_stream(&said) {
             (&mut self.answers_whole, "answers are asked for in one piece")
-        } else if said.contains("content") && says_no_null(&said) {
+        } else if lacks_content() || said.contains("content") && says_no_null(&said) {
             (&mut self.content_is_text, "calls are sent with an empty text beside them")
         } else {
             return None;
@@ -48,6 +59,7 @@ impl RequestAdaptations {
             system_in_user: self.system_in_user || family.system_in_user,
             content_is_text: self.content_is_text || family.content_is_text,
             streams: family.streams && !self.answers_whole,
+            signs_calls: self.signs_calls || family.signs_calls,
             ..family
         }
     }
@@ -81,6 +93,9 @@ fn says_no_null(said: &str) -> bool {
         "must not be null",
         "non-null",
         "got none",
+        "received null",
+        "type: null",
+        "missing field `content`",
     ]
     .iter()
     .any(|words| said.contains(words))
@@ -98,6 +113,38 @@ mod tests {
         adaptations
     }
 
+    /// What is learned from a list of faults as FastAPI sends it, with status 422.
+    fn learned_from_fault(fault: &str) -> RequestAdaptations {
+        let mut adaptations = RequestAdaptations::default();
+        let body = format!(r#"{{"detail":[{fault}]}}"#);
+        adaptations.learn(&crate::server_error::from_response(422, None, body));
+        adaptations
+    }
+
+    #[test]
+    fn a_demand_is_read_from_the_faults_of_fields() {
+        for fault in [
+            r#"{"type":"missing","loc":["body","messages",3,"content"],"msg":"Field required","input":{}}"#,
+            r#"{"type":"string_type","loc":["body","messages",3,"content","str"],"msg":"Input should be a valid string","input":null}"#,
+            r#"{"type":"value_error.missing","loc":["body","messages",3,"content"],"msg":"field required"}"#,
+        ] {
+            assert!(learned_from_fault(fault).content_is_text, "{fault}");
+        }
+        let role = r#"{"type":"literal_error","loc":["body","messages",0,"role"],"msg":"Input should be 'user' or 'assistant'"}"#;
+        assert!(learned_from_fault(role).system_in_user);
+        let missing =
+            r#"{"type":"missing","loc":["body","messages",2,"reasoning_content"],"msg":"Field required"}"#;
+        assert!(learned_from_fault(missing).replays_tool_turns);
+        for fault in [
+            // A list has pictures in it, and the picture is left out.
+            r#"{"type":"string_type","loc":["body","messages",3,"content"],"msg":"Input should be a valid string","input":[{}]}"#,
+            r#"{"type":"missing","loc":["body","messages",3,"tool_call_id"],"msg":"Field required"}"#,
+            r#"{"type":"missing","loc":["body","messages",3,"content",0,"text"],"msg":"Field required"}"#,
+        ] {
+            assert_eq!(learned_from_fault(fault), RequestAdaptations::default(), "{fault}");
+        }
+    }
+
     #[test]
     fn a_demand_is_read_from_a_refusal_once() {
         let mut adaptations = RequestAdaptations::default();
@@ -107,6 +154,7 @@ mod tests {
         assert!(adaptations.learn(&error).is_some() && adaptations.replays_tool_turns);
         assert_eq!(adaptations.learn(&error), None, "the request had that form already");
         assert_eq!(adaptations.apply(ServerFamily::COMPATIBLE).replay, ReasoningReplay::ToolTurns);
+        assert!(learned("Function call is missing a thought_signature in functionCall parts.").signs_calls);
         for message in [
             "System role not supported",
             "Error rendering prompt with jinja template: \"System role not supported\".",
@@ -124,6 +172,8 @@ mod tests {
         for message in [
             "Invalid value for 'content': expected a string, got null.",
             "messages.2.content: none is not an allowed value",
+            "Failed to deserialize the JSON body: messages[2].content: invalid type: null, expected a string",
+            "messages[2]: missing field `content` at line 1 column 90",
         ] {
             assert!(learned(message).content_is_text, "{message}");
         }

@@ -51,6 +51,8 @@ pub struct ServerFamily {
     pub content_is_text: bool,
     /// `true` if answers may be streamed.
     pub streams: bool,
+    /// `true` if a call without a thought signature gets Google's placeholder for it.
+    pub signs_calls: bool,
 }
 
 /// The name of the output limit in the request.

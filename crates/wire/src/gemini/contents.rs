@@ -11,14 +11,14 @@ use longhaul_core::message::{MediaPart, Message, ModelOrigin, Part, RawJson, Rol
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{API, encode_parts};
+use super::{API, GeminiAdaptations, encode_parts};
 use crate::raw_json::{self, RawObject};
 use crate::{ModelRequest, ModelSettings, ProviderError, UNSUPPORTED};
 
 /// The signature of a call without one, which another model made or which has changed since. Gemini 3 refuses a
 /// turn whose first call of a step is unsigned. The value is Google's own for that
 /// (<https://ai.google.dev/gemini-api/docs/thought-signatures>, frequently asked questions).
-const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+pub(crate) const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// The content of one author.
 #[derive(Debug, Serialize)]
@@ -81,8 +81,9 @@ enum GeminiFunctionOutcome {
 pub(super) fn encode<'a>(
     request: &'a ModelRequest,
     settings: &'a ModelSettings,
+    adaptations: GeminiAdaptations,
 ) -> Result<Vec<GeminiContent<'a>>, ProviderError> {
-    let mut writer = GeminiInputEncoder::new(request, settings);
+    let mut writer = GeminiInputEncoder::new(request, settings, adaptations);
     for message in &request.messages {
         match message.role {
             Role::Tool => writer.tool(message)?,
@@ -108,6 +109,8 @@ struct GeminiInputEncoder<'a> {
     /// `true` for a model of the third generation or later. Such models check signatures, and take media inside
     /// the answer of a function.
     is_strict: bool,
+    /// `true` if every call needs a signature.
+    signs_calls: bool,
     contents: Vec<GeminiContent<'a>>,
     calls: BTreeMap<&'a CallId, GeminiCallName<'a>>,
     /// The answers of the step so far. All of them become one content, in call order.
@@ -117,12 +120,13 @@ struct GeminiInputEncoder<'a> {
 }
 
 impl<'a> GeminiInputEncoder<'a> {
-    fn new(request: &'a ModelRequest, settings: &'a ModelSettings) -> Self {
+    fn new(request: &'a ModelRequest, settings: &'a ModelSettings, adaptations: GeminiAdaptations) -> Self {
         let model = &settings.model;
         Self {
             request,
             target: settings.origin(API),
             is_strict: generation(model).is_some_and(|generation| generation >= 3),
+            signs_calls: adaptations.signs_calls,
             contents: Vec::new(),
             calls: BTreeMap::new(),
             answers: Vec::new(),
@@ -170,8 +174,11 @@ impl<'a> GeminiInputEncoder<'a> {
             self.calls.insert(&call.call_id, GeminiCallName { id, name: &call.name });
         }
         let mut parts = encode_parts(message, &self.target)?;
-        if self.is_strict {
-            sign_first_call(&mut parts);
+        if self.signs_calls {
+            sign_calls(&mut parts, usize::MAX);
+        } else if self.is_strict {
+            // Of several calls in one step only the first needs a signature.
+            sign_calls(&mut parts, 1);
         }
         let parts =
             parts.iter().filter_map(|part| raw_json::value(part.as_str())).map(GeminiPart::Native).collect();
@@ -255,11 +262,11 @@ fn words_or(words: String, silence: &str) -> String {
     if words.is_empty() { silence.to_owned() } else { words }
 }
 
-/// Signs the first of several calls in one step: only that one needs a signature.
-fn sign_first_call(parts: &mut [RawJson]) {
+/// Gives the placeholder to those of the first `count` calls that have no signature.
+fn sign_calls(parts: &mut [RawJson], count: usize) {
     let objects = parts.iter_mut().filter_map(|part| Some((RawObject::parse(part.as_str())?, part)));
-    let mut calls = objects.filter(|(object, _)| object.get("functionCall").is_some());
-    if let Some((mut object, part)) = calls.next().filter(|(object, _)| object.text(SIGNATURE).is_none()) {
+    let calls = objects.filter(|(object, _)| object.get("functionCall").is_some()).take(count);
+    for (mut object, part) in calls.filter(|(object, _)| object.text(SIGNATURE).is_none()) {
         object.set_text(SIGNATURE, NO_SIGNATURE);
         *part = object.to_json();
     }

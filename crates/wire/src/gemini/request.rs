@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::contents;
+use super::{GeminiAdaptations, contents};
 use crate::request_body::RequestBody;
 use crate::{ModelRequest, ModelSettings, ProviderError, ToolChoice};
 
@@ -19,14 +19,18 @@ use crate::{ModelRequest, ModelSettings, ProviderError, ToolChoice};
 const OURS: &[&str] =
     &["model", "systemInstruction", "contents", "toolConfig", "generationConfig", "generateContentRequest"];
 
-/// Returns the body of `streamGenerateContent`.
+/// Returns the body of `streamGenerateContent`, in the form that the server has demanded.
 ///
 /// # Errors
 /// `invalid-request` if a tool's schema is no JSON, a call's arguments are no JSON object, or a tool result
 /// answers no call of this request.
-pub fn encode(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes, ProviderError> {
+pub fn encode(
+    request: &ModelRequest,
+    settings: &ModelSettings,
+    adaptations: GeminiAdaptations,
+) -> Result<Bytes, ProviderError> {
     let mut body = RequestBody::default();
-    put(&mut body, request, &settings.with_fields(&request.fields))?;
+    put(&mut body, request, &settings.with_fields(&request.fields), adaptations)?;
     Ok(body.finish())
 }
 
@@ -34,11 +38,15 @@ pub fn encode(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes,
 ///
 /// # Errors
 /// As [`encode`].
-pub fn encode_count(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes, ProviderError> {
+pub fn encode_count(
+    request: &ModelRequest,
+    settings: &ModelSettings,
+    adaptations: GeminiAdaptations,
+) -> Result<Bytes, ProviderError> {
     let mut counted = RequestBody::default();
     // The nested request must name the model again, although the address names it.
     counted.put("model", &resource(&settings.model))?;
-    put(&mut counted, request, settings)?;
+    put(&mut counted, request, settings, adaptations)?;
     let counted: Box<RawValue> =
         serde_json::from_slice(&counted.finish()).map_err(|error| invalid(error.to_string()))?;
     let mut body = RequestBody::default();
@@ -55,6 +63,7 @@ fn put(
     body: &mut RequestBody,
     request: &ModelRequest,
     settings: &ModelSettings,
+    adaptations: GeminiAdaptations,
 ) -> Result<(), ProviderError> {
     if !request.system.is_empty() {
         body.put("systemInstruction", &json!({"parts": [{"text": request.system}]}))?;
@@ -63,7 +72,7 @@ fn put(
     if !request.tools.is_empty() {
         body.put_unless(&settings.body, "tools", &[GeminiRequestTools::new(&request.tools)?])?;
     }
-    body.put("contents", &contents::encode(request, settings)?)?;
+    body.put("contents", &contents::encode(request, settings, adaptations)?)?;
     if let Some(choice) = tool_config(request, &settings.body) {
         body.put("toolConfig", &choice)?;
     }

@@ -119,7 +119,10 @@ fn write(
         body.put_unless(declared, "tools", &tools)?;
     }
     // The API refuses blank text blocks.
-    if !request.system.trim().is_empty() {
+    let has_system = !request.system.trim().is_empty();
+    if has_system && config.adaptations.has_plain_texts {
+        body.put("system", &request.system)?;
+    } else if has_system {
         body.put("system", &[user::MessagesUserBlock::text(Cow::Borrowed(&request.system)).marked(mark)])?;
     }
     if answer {

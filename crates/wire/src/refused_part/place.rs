@@ -122,11 +122,32 @@ pub(super) fn reasoning_item(id: &str, request: &Value) -> Option<RefusedPart> {
 }
 
 impl RequestPath {
+    /// Returns the signature at this place of the request, or around it.
+    pub(super) fn signed_part(&self, request: &Value) -> Option<RefusedPart> {
+        let along = self.values(request)?;
+        let found = along.iter().skip(1).rev().find_map(|value| signature(value));
+        found.filter(|signature| !signature.is_empty()).map(RefusedPart::Reasoning)
+    }
+
     /// Returns the part of the request at this place, if it can be left out.
     pub(super) fn part_of(&self, request: &Value) -> Option<RefusedPart> {
-        let root = request.get(self.root)?;
-        // The search goes from the outside in. A place deep inside a part means the whole part.
-        let mut along = vec![root];
+        let along = self.values(request)?;
+        let root = *along.first()?;
+        if matches!(self.root, "tools" | "functions") {
+            return along.iter().rev().find_map(|value| tool(value)).map(RefusedPart::Tool);
+        }
+        let inside = &along[1..];
+        inside.iter().rev().find_map(|value| part(value, root)).or_else(|| {
+            // A place above its part: the message's only picture is meant, or its text.
+            let message = inside.first()?;
+            only_media(message, root).or_else(|| inside.iter().rev().find_map(|value| text(value)))
+        })
+    }
+
+    /// Returns the values on the way to this place, from the root inwards. A place deep inside a part means the whole
+    /// part.
+    fn values<'v>(&self, request: &'v Value) -> Option<Vec<&'v Value>> {
+        let mut along = vec![request.get(self.root)?];
         for step in &self.steps {
             let last = along[along.len() - 1];
             let next = match step {
@@ -140,16 +161,18 @@ impl RequestPath {
                 None => return None,
             }
         }
-        if matches!(self.root, "tools" | "functions") {
-            return along.iter().rev().find_map(|value| tool(value)).map(RefusedPart::Tool);
-        }
-        let inside = &along[1..];
-        inside.iter().rev().find_map(|value| part(value, root)).or_else(|| {
-            // A place above its part: the message's only picture is meant, or its text.
-            let message = inside.first()?;
-            only_media(message, root).or_else(|| inside.iter().rev().find_map(|value| text(value)))
-        })
+        Some(along)
     }
+}
+
+/// Returns the thought signature of a part of Gemini's, or of a call in Google's compatible API.
+fn signature(value: &Value) -> Option<String> {
+    let compatible = value.pointer("/extra_content/google");
+    let keys = ["thoughtSignature", "thought_signature"];
+    [Some(value), compatible]
+        .into_iter()
+        .flatten()
+        .find_map(|value| keys.iter().find_map(|key| text_of(value, key)))
 }
 
 fn tool(value: &Value) -> Option<String> {

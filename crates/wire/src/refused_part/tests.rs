@@ -248,3 +248,29 @@ fn a_flagged_input_is_refused_content() {
     assert_eq!(refusal.kind, Some(RefusedPartKind::Content));
     assert_eq!(recognise(Some(403), r#"{"error":{"message":"Invalid API key"}}"#, b"{}"), None);
 }
+
+#[test]
+fn the_signature_of_a_call_is_found_at_its_place() {
+    let signature =
+        |said: &str, request: Value| recognise(Some(400), said, request.to_string().as_bytes()).unwrap().part;
+    let call = json!({ "functionCall": { "name": "read", "args": {} }, "thoughtSignature": "c2ln" });
+    let gemini = json!({ "contents": [
+        { "role": "user", "parts": [{ "text": "hi" }] }, { "role": "model", "parts": [call] },
+    ] });
+    let said = r#"{"error":{"code":400,"message":"Invalid value at 'contents[1].parts[0].thought_signature' (TYPE_BYTES), Base64 decoding failed","status":"INVALID_ARGUMENT"}}"#;
+    assert_eq!(signature(said, gemini.clone()), Some(RefusedPart::Reasoning("c2ln".to_owned())));
+    let unplaced =
+        r#"{"error":{"code":400,"message":"Corrupted thought signature.","status":"INVALID_ARGUMENT"}}"#;
+    assert_eq!(signature(unplaced, gemini), None);
+    let call = json!({ "id": "c", "extra_content": { "google": { "thought_signature": "c2ln" } } });
+    let chat = json!({ "messages": [{ "role": "assistant", "tool_calls": [call] }] });
+    let said = r#"{"error":{"message":"messages[0].tool_calls[0]: invalid thought signature"}}"#;
+    assert_eq!(signature(said, chat), Some(RefusedPart::Reasoning("c2ln".to_owned())));
+}
+
+#[test]
+fn a_missing_signature_is_no_part_to_leave_out() {
+    let missing = "Function call is missing a thought_signature in functionCall parts.";
+    assert_eq!(about(400, missing).unwrap().kind, None);
+    assert_eq!(about(400, "Corrupted thought signature.").unwrap().kind, Some(RefusedPartKind::Reasoning));
+}

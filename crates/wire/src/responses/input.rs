@@ -9,6 +9,7 @@ use longhaul_core::message::{
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::ResponsesAdaptations;
 use super::encode::{call_name, function_call, neutral, said};
 use crate::chat::request::{data_url, invalid, no_words};
 use crate::raw_json::{self, RawObject, quote};
@@ -26,11 +27,13 @@ pub(super) fn encode(
     request: &ModelRequest,
     target: &ModelOrigin,
     is_stored: bool,
+    adaptations: ResponsesAdaptations,
 ) -> Result<Vec<Box<RawValue>>, ProviderError> {
     let mut writer = ResponsesInputEncoder {
         request,
         target,
         is_stored,
+        omits_reasoning: adaptations.omits_reasoning,
         items: Vec::new(),
         calls: BTreeMap::new(),
         used: BTreeSet::new(),
@@ -54,6 +57,8 @@ struct ResponsesInputEncoder<'a> {
     target: &'a ModelOrigin,
     /// `true` if the provider stores output, and recognises an item by the id.
     is_stored: bool,
+    /// `true` if the server takes no reasoning items.
+    omits_reasoning: bool,
     items: Vec<RawJson>,
     calls: BTreeMap<&'a CallId, ResponsesCallId>,
     used: BTreeSet<String>,
@@ -79,9 +84,14 @@ impl<'a> ResponsesInputEncoder<'a> {
     /// would require the reasoning. Reasoning at the very end, from a cut answer, is refused too.
     fn assistant(&mut self, message: &'a Message) -> Result<(), ProviderError> {
         let own = raw_json::is_own(message, self.target);
-        let loses = own && !self.is_stored && message.parts.iter().any(is_stored_reasoning);
+        let is_lost = |part: &Part| match self.omits_reasoning {
+            true => matches!(part, Part::Reasoning(_)),
+            false => !self.is_stored && is_stored_reasoning(part),
+        };
+        let lost: Vec<bool> = message.parts.iter().map(|part| own && is_lost(part)).collect();
+        let loses = lost.contains(&true);
         let mut items = Vec::new();
-        for part in message.parts.iter().filter(|part| !(loses && is_stored_reasoning(part))) {
+        for (part, _) in message.parts.iter().zip(lost).filter(|(_, is_lost)| !is_lost) {
             let item = match (part, raw_json::native(part).filter(|_| own)) {
                 (Part::ToolCall(call), _) => Some(self.call(call, own)),
                 (_, Some(native)) => Some(native.clone()),

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::{API, input};
+use super::{API, ResponsesAdaptations, input};
 use crate::chat::request::schema;
 use crate::request_body::{RequestBody, parse_body, pick_fields};
 use crate::{ModelRequest, ModelSettings, ProviderError, ToolChoice};
@@ -53,6 +53,18 @@ const COUNTED: &[&str] = &[
 /// `invalid-request` if a tool's schema is no JSON, a tool result answers no call of this request, or an
 /// assistant message has a part that it cannot hold.
 pub fn encode(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes, ProviderError> {
+    encode_adapted(request, settings, ResponsesAdaptations::default())
+}
+
+/// Returns the body of the request in the form that the server has demanded.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_adapted(
+    request: &ModelRequest,
+    settings: &ModelSettings,
+    adaptations: ResponsesAdaptations,
+) -> Result<Bytes, ProviderError> {
     let settings = &*settings.with_fields(&request.fields);
     let declared = &settings.body;
     let is_stored = declared.get("store").and_then(Value::as_bool).unwrap_or_default();
@@ -60,7 +72,7 @@ pub fn encode(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes,
     body.put("model", &settings.model)?;
     body.put_declared(declared, &["model", "instructions", "input", "stream", "tools", "include"])?;
     // The configured tools are merged with ours, so the field is not one of the declared fields above.
-    let tools = tools(request, declared)?;
+    let tools = tools(request, declared, adaptations)?;
     if !tools.is_empty() {
         body.put("tools", &tools)?;
     }
@@ -73,7 +85,7 @@ pub fn encode(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes,
     if !request.system.is_empty() {
         body.put("instructions", &request.system)?;
     }
-    body.put("input", &input::encode(request, &origin(settings), is_stored)?)?;
+    body.put("input", &input::encode(request, &origin(settings), is_stored, adaptations)?)?;
     if let Some(choice) = choice(request, !tools.is_empty()) {
         body.put_unless(declared, "tool_choice", &choice)?;
     }
@@ -114,12 +126,14 @@ struct ResponsesRequestFunction<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a RawValue,
-    strict: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strict: Option<bool>,
 }
 
 fn tools<'a>(
     request: &'a ModelRequest,
     declared: &'a Map<String, Value>,
+    adaptations: ResponsesAdaptations,
 ) -> Result<Vec<ResponsesRequestTool<'a>>, ProviderError> {
     let listed = declared.get("tools").and_then(Value::as_array).into_iter().flatten();
     let listed = listed.map(|tool| Ok(ResponsesRequestTool::Declared(tool)));
@@ -129,7 +143,7 @@ fn tools<'a>(
             name: &spec.name,
             description: &spec.description,
             parameters: schema(spec)?,
-            strict: false,
+            strict: (!adaptations.omits_strict).then_some(false),
         }))
     });
     listed.chain(ours).collect()

@@ -174,3 +174,26 @@ fn a_refused_include_is_a_parameter_and_not_only_a_part() {
     assert_eq!(refused("include[0]").as_deref(), Some("include"));
     assert_eq!(refused("input[3]"), None);
 }
+
+#[test]
+fn a_fault_of_a_field_is_named_with_its_place() {
+    let of = |body: &str| from_response(422, None, body.to_owned()).message;
+    let detail = r#"[{"type":"missing","loc":["body","messages",3,"content"],"msg":"Field required"}]"#;
+    assert_eq!(of(&format!(r#"{{"detail":{detail}}}"#)), "messages.3.content: Field required (HTTP 422)");
+    assert_eq!(
+        of(&format!(r#"{{"message":"Request validation failed","detail":{detail}}}"#)),
+        "Request validation failed (messages.3.content: Field required) (HTTP 422)"
+    );
+    let printed = "[{'type': 'missing', 'loc': ('body', 'messages', 3, 'content'), 'msg': 'Field required'}]";
+    assert_eq!(
+        of(&format!(r#"{{"object":"error","message":"{printed}","code":400}}"#)),
+        "messages.3.content: Field required (HTTP 422)"
+    );
+}
+
+#[test]
+fn a_list_in_the_place_of_a_text_is_a_refusal_of_pictures() {
+    let body = r#"{"detail":[{"type":"string_type","loc":["body","messages",0,"content"],"msg":"Input should be a valid string","input":[{"type":"image_url"}]}]}"#;
+    let refusal = from_response(422, None, body.to_owned()).refusal.unwrap();
+    assert_eq!((refusal.kind, refusal.takes_none), (Some(RefusedPartKind::Image), true));
+}

@@ -367,3 +367,45 @@ fn quotes_of_an_imported_summary_are_quoted_again() {
     let text = quoted(&[&summary, "Is it done?"], 1_000);
     assert_eq!(text, format!("{TITLE}\n[1] Port the parser.\n    Use tabs.\n[9] go on\n[11] Is it done?\n"));
 }
+
+#[test]
+fn the_items_below_a_heading_of_rules_are_orders() {
+    for (list, item) in [
+        ("Rules:\n- tabs, two wide\n- the license header on top", "- the license header on top"),
+        ("## Conventions\n* camel case for functions", "* camel case for functions"),
+        ("**Constraints:**\n1. Python 3.11\n2. the standard library", "2. the standard library"),
+        (
+            "Please follow these guidelines:\n- the totals in the first column",
+            "- the totals in the first column",
+        ),
+        ("Never:\n- a force push to main", "- a force push to main"),
+        ("From now on:\n- the date in every heading", "- the date in every heading"),
+        ("Regeln für dieses Projekt:\n- Einrückung mit Tabs", "- Einrückung mit Tabs"),
+        ("Règles :\n- le français partout", "- le français partout"),
+        ("Reglas:\n- la fuente al final", "- la fuente al final"),
+        ("Правила:\n- источники в конце", "- источники в конце"),
+        ("规则：\n- 缩进两格", "- 缩进两格"),
+        ("Rules: tabs in all files, the date on top.", "Rules: tabs in all files, the date on top."),
+    ] {
+        let chatter: Vec<String> =
+            (0..60).map(|at| format!("We talked about lovely gardens and {}.", "a".repeat(at + 3))).collect();
+        let mut texts = vec!["Let's talk.", list];
+        texts.extend(chatter.iter().map(String::as_str));
+        let text = quoted(&texts, 120);
+        assert!(text.contains(item), "{list}: {text}");
+    }
+}
+
+#[test]
+fn a_list_below_another_heading_has_no_rules() {
+    for list in [
+        "Today I bought:\n- some green apples",
+        "Fix these bugs:\n- the broken link",
+        "Rules:\nand so on\n- some green apples",
+    ] {
+        let session = session(&["Let's talk.", list]);
+        let text = UserText::of(&session, &everything());
+        let mut items = text.pieces.iter().filter(|piece| piece.is_item);
+        assert!(items.all(|piece| piece.order_score < ORDER_SCORE), "{list}");
+    }
+}

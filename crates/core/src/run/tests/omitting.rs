@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::event::OmittedPart;
-use crate::message::{BlobRef, MediaPart, RawJson, ReasoningPart};
+use crate::message::{BlobRef, MediaPart, Message, RawJson, ReasoningPart};
 use crate::refusal::{PartRefusal, RefusedPart, RefusedPartKind};
 
 fn picture(name: &str) -> Part {
@@ -287,6 +287,60 @@ fn reasoning_of_other_models_goes_first() {
     stage.send("d");
     stage.fail(refused(of_part(RefusedPart::Reasoning("signed".to_owned()))));
     assert!(!shown(&stage).contains("<reasoning>"));
+}
+
+/// A call in the form of Gemini, which signs calls.
+fn signed_call(signature: &str) -> Part {
+    let Part::ToolCall(unsigned) = call("read") else { panic!("a call") };
+    let native =
+        format!(r#"{{"functionCall":{{"name":"read","args":{{}}}},"thoughtSignature":"{signature}"}}"#);
+    Part::ToolCall(ToolCall { native: Some(RawJson(native)), ..unsigned })
+}
+
+/// Whether each call that the model is shown has its provider's item.
+fn signed_calls(stage: &Stage) -> Vec<bool> {
+    let messages = request_messages(stage.run.history().view());
+    messages.iter().flat_map(Message::tool_calls).map(|call| call.native.is_some()).collect()
+}
+
+#[test]
+fn of_a_call_whose_signature_is_refused_only_the_signature_is_left_out() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    for signature in ["one", "two"] {
+        let calls = running(&stage.answer(vec![signed_call(signature)]));
+        stage.end_tool(&calls[0], "42 lines");
+    }
+    assert!(calls_model(&stage.fail(refused(of_part(RefusedPart::Reasoning("two".to_owned()))))));
+    assert_eq!(signed_calls(&stage), [true, false], "the one that the error names");
+    assert!(calls_model(&stage.fail(refused(of_kind(RefusedPartKind::Reasoning)))));
+    assert_eq!(signed_calls(&stage), [false, false], "then all");
+    assert_eq!(shown(&stage), "go|42 lines|42 lines", "the calls and their results stay");
+    assert_eq!(ended(&stage.answer(vec![Part::text("done")])), Some(RunEnd::Stop));
+
+    for (id, active) in omissions(&stage) {
+        assert!(active, "{id}");
+        stage.feed(RunLoopInput::Record(vec![EventBody::ViewRestored { edit_id: id.as_str().into() }]));
+    }
+    assert_eq!(signed_calls(&stage), [true, true], "an undo puts the signatures back");
+    assert_eq!(History::fold(&stage.log).unwrap(), *stage.run.history(), "a restart sees the same");
+}
+
+#[test]
+fn calls_beside_reasoning_that_is_left_out_lose_their_items() {
+    // OpenAI refuses a call by its id if the reasoning before it is missing.
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    let reasoning = Part::Reasoning(ReasoningPart {
+        text: String::new(),
+        native: Some(RawJson(r#"{"id":"rs_1"}"#.to_owned())),
+    });
+    let Part::ToolCall(unsigned) = call("read") else { panic!("a call") };
+    let native = Some(RawJson(r#"{"id":"fc_1","type":"function_call"}"#.to_owned()));
+    let calls = running(&stage.answer(vec![reasoning, Part::ToolCall(ToolCall { native, ..unsigned })]));
+    stage.end_tool(&calls[0], "42 lines");
+    stage.fail(refused(of_kind(RefusedPartKind::Reasoning)));
+    assert_eq!((shown(&stage).as_str(), signed_calls(&stage)), ("go|42 lines", vec![false]));
 }
 
 #[test]

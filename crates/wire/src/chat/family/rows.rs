@@ -34,6 +34,7 @@ impl ServerFamily {
         system_in_user: false,
         content_is_text: false,
         streams: true,
+        signs_calls: false,
     };
 
     /// OpenAI, and OpenAI's models at Azure. `max_tokens` is deprecated, and the reasoning models refuse it

@@ -6,7 +6,8 @@ use longhaul_core::message::{
     MediaPart, Message, ModelOrigin, OpaquePart, Part, Role, ToolCall, ToolResult, ToolStatus,
     given_arguments,
 };
-use serde_json::value::RawValue;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::super::API;
 use super::super::family::{DocumentSupport, PrefillSupport, ReasoningPlace, ServerFamily};
@@ -17,7 +18,12 @@ use super::written::{
     ChatRequestMessage, ChatRequestPart, ChatRequestThinkingText, ChatRequestToolCall,
 };
 use super::{data_url, fields, invalid, is_prefilled, no_words};
+use crate::gemini::NO_SIGNATURE;
 use crate::{ModelRequest, ModelSettings, ProviderError, UNSUPPORTED};
+
+/// The field of a call that holds Google's thought signature
+/// (<https://ai.google.dev/gemini-api/docs/thought-signatures>, OpenAI compatibility).
+const SIGNED_CONTENT: &str = "extra_content";
 
 /// The assistant message between a tool's result and a user message, for servers of strict order.
 const BRIDGE: &str = "Understood.";
@@ -229,7 +235,13 @@ impl<'a> ChatInputEncoder<'a> {
     fn call(&mut self, call: &'a ToolCall, own: bool) -> ChatRequestToolCall<'a> {
         let id = self.calls.name(call);
         // Gemini's compatible API wants its signature back. Another server may refuse the unknown field.
-        let native = call.native.as_ref().filter(|_| own).and_then(fields).unwrap_or_default();
+        let mut native = call.native.as_ref().filter(|_| own).and_then(fields).unwrap_or_default();
+        if self.family.signs_calls
+            && !native.contains_key(SIGNED_CONTENT)
+            && let Ok(placeholder) = to_raw_value(&json!({"google": {"thought_signature": NO_SIGNATURE}}))
+        {
+            native.insert(SIGNED_CONTENT.to_owned(), placeholder);
+        }
         let function = ChatRequestFunctionCall { name: &call.name, arguments: arguments(&call.arguments) };
         ChatRequestToolCall { id, r#type: "function", function, extra: native }
     }

@@ -131,6 +131,7 @@ fn the_form_that_a_server_demands() {
         system_in_user: true,
         content_is_text: true,
         answers_whole: true,
+        signs_calls: true,
     };
     let mut asked = request(vec![user("hi"), call, result("c", vec![Part::text("data")])]);
     asked.system = "Be brief.".into();
@@ -139,6 +140,8 @@ fn the_form_that_a_server_demands() {
     let messages = body["messages"].as_array().unwrap();
     assert_eq!(messages[0], json!({ "role": "user", "content": "Be brief.\n\nhi" }));
     assert_eq!((&messages[1]["content"], &messages[1]["reasoning_content"]), (&json!(""), &json!("")));
+    let signature = &messages[1]["tool_calls"][0]["extra_content"]["google"]["thought_signature"];
+    assert_eq!(signature, "skip_thought_signature_validator");
     assert_eq!((&body["stream"], body.get("stream_options")), (&json!(false), None));
 }
 

@@ -98,7 +98,7 @@ fn conversation() -> Vec<Message> {
 }
 
 fn text(request: &ModelRequest, settings: &ModelSettings) -> String {
-    String::from_utf8(encode(request, settings).unwrap().to_vec()).unwrap()
+    String::from_utf8(encode(request, settings, GeminiAdaptations::default()).unwrap().to_vec()).unwrap()
 }
 
 fn pretty(request: &ModelRequest, settings: &ModelSettings) -> String {
@@ -192,7 +192,10 @@ fn a_count_is_asked_with_the_same_fields() {
     let mut request = request(conversation());
     request.tools = vec![tool("read", "{}")];
     request.max_output_tokens = Some(5);
-    let counted = String::from_utf8(encode_count(&request, &settings(SECOND)).unwrap().to_vec()).unwrap();
+    let counted = String::from_utf8(
+        encode_count(&request, &settings(SECOND), GeminiAdaptations::default()).unwrap().to_vec(),
+    )
+    .unwrap();
     let sent = text(&request, &settings(SECOND));
     let expected =
         format!(r#"{{"generateContentRequest":{{"model":"models/gemini-2.5-flash",{}}}"#, &sent[1..]);
@@ -269,6 +272,23 @@ fn an_unsigned_first_call_is_marked_where_signatures_are_checked() {
 }
 
 #[test]
+fn every_unsigned_call_is_marked_for_a_server_that_has_demanded_signatures() {
+    let demanded = GeminiAdaptations { signs_calls: true };
+    let signed = call("a", "read", "{}", Some((SIGNED_CALL, Some("fc-1"))));
+    let messages = vec![
+        user(vec![Part::text("hi")]),
+        assistant("gemini-flash-latest", vec![signed, call("b", "look", "{}", None)]),
+        result("a", ToolStatus::Completed, vec![Part::text("x")]),
+        result("b", ToolStatus::Completed, vec![Part::text("y")]),
+    ];
+    let body = encode(&request(messages), &settings("gemini-flash-latest"), demanded).unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    let parts = &body["contents"][1]["parts"];
+    assert_eq!(parts[0]["thoughtSignature"], "c2ln+/==", "a signature of the model's own stays");
+    assert_eq!(parts[1]["thoughtSignature"], "skip_thought_signature_validator");
+}
+
+#[test]
 fn what_cannot_be_shown_is_said() {
     let unsupported = json!({"text": "[unsupported content]"});
     let parts = contents(
@@ -303,7 +323,7 @@ fn nobody_is_given_an_empty_content() {
 #[test]
 fn what_no_request_can_hold_is_refused() {
     let refused = |messages: Vec<Message>| {
-        let error = encode(&request(messages), &settings(SECOND)).unwrap_err();
+        let error = encode(&request(messages), &settings(SECOND), GeminiAdaptations::default()).unwrap_err();
         (error.code, error.message)
     };
     let (code, message) = refused(vec![result("c9", ToolStatus::Completed, vec![])]);
@@ -316,7 +336,7 @@ fn what_no_request_can_hold_is_refused() {
     let mut wrong = request(Vec::new());
     wrong.tools = vec![tool("read", "{")];
     assert_eq!(
-        encode(&wrong, &settings(SECOND)).unwrap_err().message,
+        encode(&wrong, &settings(SECOND), GeminiAdaptations::default()).unwrap_err().message,
         "the schema of tool `read` is not JSON"
     );
 }

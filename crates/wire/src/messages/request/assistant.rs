@@ -22,6 +22,20 @@ pub(super) enum MessagesAssistantBlock<'a> {
     Told(TranslatedAssistantBlock<'a>),
 }
 
+impl MessagesAssistantBlock<'_> {
+    /// Returns the text of a block of nothing but text.
+    pub(super) fn plain_text(&self) -> Option<String> {
+        match self {
+            Self::Told(TranslatedAssistantBlock::Text { text }) => Some(text.clone().into_owned()),
+            Self::Kept(block) => {
+                let block = RawObject::parse(block.get())?;
+                block.text("text").filter(|_| block.text("type").as_deref() == Some("text"))
+            }
+            Self::Told(TranslatedAssistantBlock::ToolUse { .. }) | Self::Mended(_) => None,
+        }
+    }
+}
+
 /// A block made from a neutral part.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

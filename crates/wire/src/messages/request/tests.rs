@@ -309,3 +309,29 @@ fn a_count_reads_what_a_call_reads() {
     }
     assert_eq!(counted, called);
 }
+
+#[test]
+fn a_server_that_demands_plain_texts_gets_no_lists_of_text_blocks() {
+    let mut config = config();
+    config.cache = PromptCacheTtl::FiveMinutes;
+    config.adaptations.has_plain_texts = true;
+    let mut request = request(vec![
+        user("hi"),
+        assistant(vec![Part::text("let me see"), call("c", Some("p"), "{}")], own()),
+        result("c", vec![Part::text("data")]),
+        assistant(vec![Part::text("seen")], own()),
+        Message::user("u", vec![Part::text("and this?"), Part::Image(media("png", "image/png"))]),
+    ]);
+    request.system = "be brief".into();
+    let body = body(&request, &config);
+    assert_eq!(body["system"], "be brief");
+    let messages = body["messages"].as_array().unwrap();
+    assert_eq!(messages[0], json!({ "role": "user", "content": "hi" }));
+    assert_eq!(
+        messages[2]["content"],
+        json!([{ "type": "tool_result", "tool_use_id": "p", "content": "data" }])
+    );
+    assert_eq!(messages[3], json!({ "role": "assistant", "content": "seen" }));
+    assert_eq!(messages[1]["content"].as_array().map(Vec::len), Some(2), "a call needs a block");
+    assert_eq!(messages[4]["content"].as_array().map(Vec::len), Some(2), "a picture needs a block");
+}

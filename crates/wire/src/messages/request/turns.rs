@@ -17,12 +17,29 @@ use crate::{ModelRequest, ProviderError, UNSUPPORTED};
 /// is read from the cache. The newer mark ends the present request: the prefix up to there is written.
 const MARKED_TURNS: usize = 2;
 
+/// The text between two text blocks that become one text.
+const BETWEEN_TEXTS: &str = "\n\n";
+
 /// A turn in the request.
 #[derive(Debug, Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub(super) enum MessagesRequestTurn<'a> {
-    User { content: Vec<MessagesUserBlock<'a>> },
-    Assistant { content: Vec<MessagesAssistantBlock<'a>> },
+    User {
+        content: Vec<MessagesUserBlock<'a>>,
+    },
+    Assistant {
+        content: Vec<MessagesAssistantBlock<'a>>,
+    },
+    /// A user turn of nothing but text, for servers that take no lists of text blocks.
+    #[serde(rename = "user")]
+    PlainUser {
+        content: String,
+    },
+    /// An assistant turn of nothing but text, for the same servers.
+    #[serde(rename = "assistant")]
+    PlainAssistant {
+        content: String,
+    },
 }
 
 /// Returns all turns.
@@ -54,8 +71,30 @@ pub(super) fn encode<'a>(
         }
     }
     writer.flush();
+    if config.adaptations.has_plain_texts {
+        return Ok(writer.turns.into_iter().map(MessagesRequestTurn::into_plain).collect());
+    }
     mark_last(&mut writer.turns, mark);
     Ok(writer.turns)
+}
+
+impl MessagesRequestTurn<'_> {
+    /// Returns a turn of nothing but text as a plain turn, and any other turn unchanged.
+    fn into_plain(self) -> Self {
+        let plain = match &self {
+            Self::User { content } => {
+                let texts: Option<Vec<String>> = content.iter().map(MessagesUserBlock::plain_text).collect();
+                texts.map(|texts| Self::PlainUser { content: texts.join(BETWEEN_TEXTS) })
+            }
+            Self::Assistant { content } => {
+                let texts: Option<Vec<String>> =
+                    content.iter().map(MessagesAssistantBlock::plain_text).collect();
+                texts.map(|texts| Self::PlainAssistant { content: texts.join(BETWEEN_TEXTS) })
+            }
+            Self::PlainUser { .. } | Self::PlainAssistant { .. } => None,
+        };
+        plain.unwrap_or(self)
+    }
 }
 
 struct MessagesInputEncoder<'a, 'c> {
@@ -126,7 +165,7 @@ fn mark_last(turns: &mut [MessagesRequestTurn<'_>], mark: Option<MessagesCacheCo
     // Only user turns have marks, because a request ends with one, and the next request begins with the same.
     let ends = turns.iter_mut().rev().filter_map(|turn| match turn {
         MessagesRequestTurn::User { content } => content.last_mut(),
-        MessagesRequestTurn::Assistant { .. } => None,
+        _ => None,
     });
     ends.take(MARKED_TURNS).for_each(|end| end.mark(mark));
 }

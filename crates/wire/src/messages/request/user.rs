@@ -36,11 +36,26 @@ pub(super) enum MessagesUserContent<'a> {
     },
     ToolResult {
         tool_use_id: String,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        content: Vec<MessagesUserContent<'a>>,
+        #[serde(skip_serializing_if = "MessagesResultContent::is_empty")]
+        content: MessagesResultContent<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
+}
+
+/// The content of a tool's result.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum MessagesResultContent<'a> {
+    Blocks(Vec<MessagesUserContent<'a>>),
+    /// The only text, for servers that take no lists of text blocks.
+    Text(Cow<'a, str>),
+}
+
+impl MessagesResultContent<'_> {
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Blocks(blocks) if blocks.is_empty())
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -60,6 +75,14 @@ impl<'a> MessagesUserBlock<'a> {
         Self::new(MessagesUserContent::Text { text })
     }
 
+    /// Returns the text of a block of nothing but text.
+    pub(super) fn plain_text(&self) -> Option<String> {
+        match &self.content {
+            MessagesUserContent::Text { text } => Some(text.clone().into_owned()),
+            _ => None,
+        }
+    }
+
     /// Returns the block with a cache mark: the end of a prefix to be kept.
     pub(super) fn marked(mut self, mark: Option<MessagesCacheControl>) -> Self {
         self.mark(mark);
@@ -77,11 +100,17 @@ impl<'a> MessagesUserBlock<'a> {
 pub(super) struct MessagesUserEncoder<'a> {
     request: &'a ModelRequest,
     media: bool,
+    /// `true` if a result of nothing but text is a text and no list.
+    has_plain_texts: bool,
 }
 
 impl<'a> MessagesUserEncoder<'a> {
     pub(super) fn of(request: &'a ModelRequest, config: &MessagesConfig) -> Self {
-        Self { request, media: config.settings.declared.images != Some(false) }
+        Self {
+            request,
+            media: config.settings.declared.images != Some(false),
+            has_plain_texts: config.adaptations.has_plain_texts,
+        }
     }
 
     /// Returns the blocks of a message, without tool results. Neighbouring texts become a single block. Blank texts
@@ -111,6 +140,13 @@ impl<'a> MessagesUserEncoder<'a> {
             content.push(MessagesUserContent::Text { text: Cow::Borrowed(no_words(result.status)) });
         }
         let is_error = result.status != ToolStatus::Completed;
+        let content = match content.as_mut_slice() {
+            // Neighbouring texts are one block already.
+            [MessagesUserContent::Text { text }] if self.has_plain_texts => {
+                MessagesResultContent::Text(std::mem::take(text))
+            }
+            _ => MessagesResultContent::Blocks(content),
+        };
         MessagesUserContent::ToolResult { tool_use_id: tool_use_id.to_owned(), content, is_error }
     }
 

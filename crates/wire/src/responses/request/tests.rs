@@ -381,3 +381,33 @@ fn a_cache_key_goes_to_servers_that_take_one_and_gives_way_to_a_configured_one()
     taking.body.insert("prompt_cache_key".to_owned(), "mine".into());
     assert_eq!(sent(&taking), "mine");
 }
+
+#[test]
+fn the_form_that_a_server_demands() {
+    let native = r#"{"id":"rs_1","type":"reasoning","encrypted_content":"e","summary":[]}"#;
+    let reasoning =
+        Part::Reasoning(ReasoningPart { text: String::new(), native: Some(RawJson(native.to_owned())) });
+    let said = Part::text("said");
+    let origin = ModelOrigin {
+        provider: settings().provider.clone(),
+        api: API.to_owned(),
+        model: settings().model.clone(),
+    };
+    let answer =
+        Message { id: "a".into(), role: Role::Assistant, parts: vec![reasoning, said], origin: Some(origin) };
+    let mut request = request(vec![
+        Message::user("u", vec![Part::text("hi")]),
+        answer,
+        Message::user("u2", vec![Part::text("on")]),
+    ]);
+    request.tools = vec![tool("read")];
+    let plain = String::from_utf8(encode(&request, &settings()).unwrap().to_vec()).unwrap();
+    assert!(plain.contains(native) && plain.contains("\"strict\":false"), "{plain}");
+    let demanded = ResponsesAdaptations { omits_reasoning: true, omits_strict: true };
+    let bytes = encode_adapted(&request, &settings(), demanded).unwrap();
+    let adapted = String::from_utf8(bytes.to_vec()).unwrap();
+    assert!(
+        !adapted.contains("rs_1") && !adapted.contains("strict") && adapted.contains("said"),
+        "{adapted}"
+    );
+}

@@ -1,0 +1,70 @@
+//! Refusals that name neither a part nor a limit, and that are taken for an overflow.
+//!
+//! Some servers refuse a request that is too long in words that no table knows. Such a refusal looks like that of a bad
+//! part, and one tool result after the other would be left out. The sizes of the session's requests tell the two apart:
+//! a request that is too long is larger than every request that the server has accepted.
+
+use super::calling::says_something;
+use super::loop_state::LoopState;
+use super::{ModelCallFailure, omitting};
+use crate::attempt::MAX_LENGTH_RETRIES;
+use crate::error::ErrorCode;
+use crate::message::Part;
+use crate::plan::{Plan, PlanTrigger};
+
+/// The smallest request that is taken for too long, in tokens by our estimate. Smaller ones fit every usual window.
+const MIN_REFUSED_TOKENS: u64 = 1_000;
+
+/// The size that proves growth, in percent of the largest accepted request. Estimates differ by a few percent.
+const CLEAR_GROWTH_PERCENT: u64 = 105;
+
+/// Returns whether a refusal without a name is taken for an overflow.
+///
+/// The request must be larger than the largest accepted one, and it must be possible to make it smaller. The first such
+/// refusal leaves out the likeliest part, because a bad part is the more frequent cause. A later one of the same
+/// words is taken for an overflow. So is one that came although a part was left out, or that leaves no part to suspect,
+/// if the request has clearly grown.
+pub(super) fn is_overflow(state: &LoopState, failure: &ModelCallFailure, partial: &[Part]) -> bool {
+    let session = &state.session;
+    let Some(refusal) = failure.refusal.as_deref() else { return false };
+    let is_unnamed =
+        failure.code == ErrorCode::InvalidRequest && !refusal.is_specific() && !refusal.is_remedied;
+    let may_shrink = session.settings.policy.enabled && state.step.overflows < MAX_LENGTH_RETRIES;
+    // A server that has begun to answer has taken the length. A paused answer is refused for another reason.
+    if !is_unnamed || !may_shrink || says_something(partial) || session.history.is_paused() {
+        return false;
+    }
+    let (refused, accepted) = (session.estimated_input(), session.history.largest_accepted_input());
+    // Without an accepted request, nothing shows that the server takes requests of this form at all.
+    if accepted == 0 || refused <= accepted || refused < MIN_REFUSED_TOKENS {
+        return false;
+    }
+    let has_grown = refused.saturating_mul(100) >= accepted.saturating_mul(CLEAR_GROWTH_PERCENT);
+    let is_likely = if state.step.omissions > 0 || !omitting::has_suspects(state, refusal) {
+        has_grown
+    } else {
+        was_refused_before(state, &failure.message)
+    };
+    is_likely && matches!(session.plan_without_summary(&PlanTrigger::Overflow), Plan::Edit(_))
+}
+
+/// Returns the failure as an overflow, in words for people.
+pub(super) fn as_overflow(failure: ModelCallFailure) -> ModelCallFailure {
+    let message = format!(
+        "{}. The server names neither a part nor a limit. It has accepted smaller requests of this session, so the \
+         request is taken for too long",
+        failure.message.trim_end_matches('.')
+    );
+    ModelCallFailure { code: ErrorCode::ContextOverflow, message, retryable: false, ..failure }
+}
+
+/// Returns whether parts were left out before after a refusal in the same words. Numbers do not count, because they
+/// name a request or a time.
+fn was_refused_before(state: &LoopState, message: &str) -> bool {
+    let mut omissions = state.session.history.omissions().iter();
+    omissions.any(|omission| letters(&omission.reason).eq(letters(message)))
+}
+
+fn letters(text: &str) -> impl Iterator<Item = char> {
+    text.chars().filter(|c| c.is_alphabetic())
+}
