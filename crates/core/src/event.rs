@@ -304,6 +304,9 @@ pub enum NoteReason {
     TimeUp,
     /// Part of an imported conversation.
     Imported,
+    /// A summary of messages that the log does not have, in a form that only a program writes: a client has received it
+    /// from another server and sends it back.
+    ImportedSummary,
     /// A system or developer message of a client in the middle of a conversation, or a summary that a client sends back
     /// and that quotes such messages. Every shortened view quotes them.
     SystemMessage,

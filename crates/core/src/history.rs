@@ -387,7 +387,7 @@ impl History {
 
     fn add_typed(&mut self, seq: Seq, message: Message) {
         self.run_state.parked = None;
-        if is_imported_summary(&message, false) {
+        if is_imported_summary(&message, None) {
             self.imported_summaries.push(seq);
         }
         self.push_message(seq, message, LogEntryKind::Typed);
@@ -401,10 +401,7 @@ impl History {
         if why == NoteReason::SystemMessage {
             self.system_messages.push(seq);
         }
-        // Notes of other kinds are the program's own.
-        if matches!(why, NoteReason::SystemMessage | NoteReason::Imported)
-            && is_imported_summary(&message, true)
-        {
+        if is_imported_summary(&message, Some(why)) {
             self.imported_summaries.push(seq);
         }
         self.push_message(seq, message, LogEntryKind::Note);

@@ -32,6 +32,7 @@ mod compact;
 mod compaction_item;
 mod context_management;
 mod conversation;
+mod cut_answers;
 mod deferred_tools;
 mod driver;
 mod flow;
@@ -391,10 +392,13 @@ impl ProxiedRequest {
         let exchange = exchange.with_tools_for(&target)?.with_tools_deferred(&target).await;
         let mut route = UpstreamAttempt::find(exchange, target, Arc::default()).await;
         let (tokens, is_shortened) = route.fitter.count().await?;
+        // A list without its deferred tools is not the client's, although the client's messages are all there.
+        let is_shortened = is_shortened || route.request.proxied.deferral.is_some();
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers::say(&mut headers, "x-longhaul-view", if is_shortened { "shortened" } else { "client" });
         headers::say(&mut headers, "x-longhaul-window", &route.budget().window_said());
+        route.budget().say_deferred(&mut headers);
         let body = serde_json::json!({ "input_tokens": tokens }).to_string().into();
         Ok(GatewayReply { status: StatusCode::OK, headers, body: ReplyBody::Whole(body) })
     }

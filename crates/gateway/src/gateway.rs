@@ -292,8 +292,6 @@ impl Gateway {
     /// # Errors
     /// [`SetupError`] if an upstream cannot be used.
     pub fn new(mut config: GatewayOptions, parts: GatewayDependencies) -> Result<Self, SetupError> {
-        // Only the client can shorten its user's message, so it gets an error instead of a cut.
-        config.policy.cuts_user_messages = false;
         // A client pays for each call. Pinned facts cover the messages that these calls do not read.
         config.policy.max_summary_calls = config.policy.max_summary_calls.min(MAX_SUMMARY_CALLS);
         Ok(Self { inner: Arc::new(GatewayState::new(config, parts)?) })
@@ -329,8 +327,9 @@ impl Gateway {
     }
 
     /// Returns the number of input tokens that an upstream would receive, as `{"input_tokens": N}`. The request is not
-    /// sent, and nothing is shortened for the count. The header `x-longhaul-view` says whether the count is of the
-    /// client's history or of a shortened view.
+    /// sent, and nothing is shortened for the count. The count is of the request as it would go out, like the usage of its
+    /// answer: deferred tools and content that earlier requests have left out are not in it. The header `x-longhaul-view`
+    /// says whether the count is of the client's own request or of such a view.
     pub async fn count_tokens(&self, call: ClientRequest) -> GatewayReply {
         let dialect = call.dialect;
         match self.read(call).await {

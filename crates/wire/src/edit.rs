@@ -120,6 +120,9 @@ pub trait WireCodec: Send + Sync {
     /// end before the answer does.
     fn collect_answer(&self, events: &[Bytes]) -> Option<Bytes>;
 
+    /// Returns a whole answer as the events of a stream. `None` if `body` is no answer.
+    fn write_answer_events(&self, body: &[u8]) -> Option<AnswerEvents>;
+
     /// Returns the model's step in a whole answer, in the form of a request. `None` if `answer` is no answer.
     fn parse_model_step(&self, answer: &[u8]) -> Option<ModelStep>;
 
@@ -186,6 +189,9 @@ pub enum ItemSegment {
     Typed(Vec<Part>),
     /// User-role content not typed by a person: reminders of the client, our own summaries from earlier requests.
     Note(Vec<Part>),
+    /// A summary in place of all earlier content, which the client has received from another server and sends back. The
+    /// wire has a form of its own for it, so no text of a person can pass for one.
+    Summary(Vec<Part>),
     /// Content of the model. Tool calls have the client's ids as `call_id` and `provider_id`.
     Assistant(Vec<Part>),
     /// A tool's answer.
@@ -357,6 +363,15 @@ impl PartialResponse {
         });
         text.into_iter().chain(calls).collect()
     }
+}
+
+/// A whole answer as the events of a stream, for a [`StreamMerger`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AnswerEvents {
+    /// The events of the content, from the beginning of the answer on.
+    pub content: Vec<Bytes>,
+    /// The events that end the answer, with its stop reason and its usage.
+    pub end: Vec<Bytes>,
 }
 
 /// A tool call with the pieces so far.

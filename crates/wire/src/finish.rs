@@ -51,6 +51,16 @@ pub(crate) fn finish_of_reason(reason: &str) -> Option<ModelStopReason> {
     })
 }
 
+/// Reports whether a stop reason names the server's own failure.
+pub(crate) fn is_failure(reason: &str) -> bool {
+    !reason.is_empty() && finish_of_reason(reason).is_none()
+}
+
+/// Returns the error of a whole answer whose stop reason names the server's own failure.
+pub(crate) fn failed_for(reason: &str) -> String {
+    format!("the server failed inside its answer ({reason})")
+}
+
 /// Corrects a reason by the answer's parts: servers name reasons carelessly, so tool calls decide.
 pub(crate) fn agree_with_parts(finish: ModelStopReason, parts: &[Part]) -> ModelStopReason {
     let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));

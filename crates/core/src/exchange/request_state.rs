@@ -76,7 +76,7 @@ impl Exchange {
             (ExchangePhase::Shortening(facts), ExchangeInput::Shortened(outcome)) => {
                 self.after_shortening(facts, outcome)
             }
-            // A refusal has cost nothing, so there is no response to account for.
+            // A refusal has cost nothing. An answer that a filter withheld is billed where its part is left out.
             (ExchangePhase::OmittingPart(_), ExchangeInput::PartOmitted(true)) => self.send(),
             (ExchangePhase::OmittingPart(facts), ExchangeInput::PartOmitted(false)) => self.relay(facts),
             (ExchangePhase::Relaying, ExchangeInput::Relayed(outcome)) => self.after_relay(outcome),

@@ -148,6 +148,7 @@ impl RunState {
             }
             NoteReason::TimeUp => run.time_is_up = true,
             NoteReason::Imported
+            | NoteReason::ImportedSummary
             | NoteReason::SystemMessage
             | NoteReason::Recalled
             | NoteReason::Orders

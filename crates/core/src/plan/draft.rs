@@ -89,6 +89,8 @@ pub struct SummaryDraft {
     material: Arc<str>,
     /// `true` if a request behind the live one ends where the dropped part ends.
     ends_at_cut: bool,
+    /// `true` if no request may stand behind the live one, because the server has refused one for its length.
+    stands_alone: bool,
     /// The most model calls for the whole draft.
     max_calls: usize,
 }
@@ -181,6 +183,11 @@ impl SummaryDraft {
     /// summarised in this way, too, as far as the server has read it before.
     pub fn end_requests_at_cut(&mut self) {
         self.ends_at_cut = true;
+    }
+
+    /// Keeps later requests from standing behind the live one. They show the dropped part alone.
+    pub(crate) fn stand_alone(&mut self) {
+        self.stands_alone = true;
     }
 
     /// Creates a draft; `None` if the rest of the view, with summaries of a useful size, would not be under
@@ -277,6 +284,7 @@ impl SummaryDraft {
             refused: Vec::new(),
             material: Arc::default(),
             ends_at_cut: false,
+            stands_alone: false,
             max_calls: context.policy.max_summary_calls.max(1),
             edit,
             sections,

@@ -6,6 +6,7 @@
 
 use super::draft::MARK;
 use super::earlier_summary::{CARRIED, CARRIED_END, without_marks};
+use crate::event::NoteReason;
 use crate::history::{History, ViewItem};
 use crate::ids::Seq;
 use crate::message::{Message, Part, Role};
@@ -49,7 +50,12 @@ impl ImportedSummary {
     /// below its own text may be the words of a model.
     fn read(seq: Seq, text: &str) -> Self {
         let mut summary = Self { seq, ..Self::default() };
-        let mut left = text.trim_start().split_once('\n').map_or("", |(_, below)| below).trim_start();
+        let text = text.trim_start();
+        let mut left = match has_mark(text) || is_removal_note(text) {
+            true => text.split_once('\n').map_or("", |(_, below)| below).trim_start(),
+            // A summary of another program has no first line of its own.
+            false => text,
+        };
         let mut kept = String::new();
         loop {
             let (section, rest) = if left.starts_with(TITLE) || left.starts_with(ORDERS_TITLE) {
@@ -143,19 +149,43 @@ fn text_of(message: &Message) -> String {
     message.parts.iter().take(part_count(message)).filter_map(Part::as_text).collect()
 }
 
-/// Returns whether a message is a summary, or a note on removed messages, of another log. In `is_note` messages the
-/// mark alone tells, because no person typed them.
-pub(crate) fn is_imported_summary(message: &Message, is_note: bool) -> bool {
-    let Some(text) = message.parts.first().and_then(Part::as_text).map(str::trim_start) else { return false };
-    let is_counted = |text: &str, behind: &str| {
-        let rest = text.trim_start_matches(|char: char| char.is_ascii_digit());
-        rest.len() < text.len() && rest.starts_with(behind)
+/// Returns whether a message is a summary, or a note on removed messages, of another log. `why` is the reason of a note;
+/// `None` for a typed message.
+pub(crate) fn is_imported_summary(message: &Message, why: Option<NoteReason>) -> bool {
+    let is_foreign = match why {
+        // The reason itself is the mark, whatever the text.
+        Some(NoteReason::ImportedSummary) => return message.role == Role::User,
+        Some(NoteReason::SystemMessage | NoteReason::Imported) => true,
+        // Notes of other kinds are the program's own.
+        Some(_) => return false,
+        None => false,
     };
-    let is_marked = text
-        .strip_prefix(MARK)
-        .is_some_and(|rest| is_note || rest.strip_prefix(" of ").is_some_and(|rest| is_counted(rest, " ")));
-    let is_removal = text.strip_prefix('[').is_some_and(|rest| is_counted(rest, REMOVED));
-    message.role == Role::User && (is_marked || is_removal)
+    let Some(text) = message.parts.first().and_then(Part::as_text).map(str::trim_start) else { return false };
+    // A person may type the mark alone. Nobody typed a note, so there the mark is enough.
+    let is_summary = has_mark(text) && (is_foreign || counts_messages(text));
+    message.role == Role::User && (is_summary || is_removal_note(text))
+}
+
+fn has_mark(text: &str) -> bool {
+    text.starts_with(MARK)
+}
+
+/// Returns whether the first line of a summary says how many messages it stands for.
+fn counts_messages(text: &str) -> bool {
+    text.strip_prefix(MARK)
+        .and_then(|rest| rest.strip_prefix(" of "))
+        .is_some_and(|rest| is_counted(rest, " "))
+}
+
+/// Returns whether a text is a note on removed messages.
+fn is_removal_note(text: &str) -> bool {
+    text.strip_prefix('[').is_some_and(|rest| is_counted(rest, REMOVED))
+}
+
+/// Returns whether a text begins with a number and goes on with `behind`.
+fn is_counted(text: &str, behind: &str) -> bool {
+    let rest = text.trim_start_matches(|char: char| char.is_ascii_digit());
+    rest.len() < text.len() && rest.starts_with(behind)
 }
 
 /// Returns whether an item of the view is an imported summary.
@@ -238,12 +268,31 @@ mod tests {
     fn a_note_on_removed_messages_is_read_too() {
         let note = |text: &str| Message::user("m", vec![Part::text(text)]);
         let text = format!("[9{REMOVED}.]\n\n{CARRIED}\nGoal: a\n{CARRIED_END}\n\n{TITLE}\n[2] Use tabs.");
-        assert!(is_imported_summary(&note(&text), false));
+        assert!(is_imported_summary(&note(&text), None));
         let summary = read(&text);
         assert_eq!(lines(&summary), [(2, "Use tabs.".to_owned())]);
         assert!(summary.rest.contains("Goal: a") && !summary.rest.contains(CARRIED), "{}", summary.rest);
-        assert!(!is_imported_summary(&note("[SUMMARY] please"), false), "a person may type that");
-        assert!(is_imported_summary(&note("[SUMMARY]\nGoal: a"), true));
-        assert!(!is_imported_summary(&note("[9 earlier messages]"), true));
+        assert!(!is_imported_summary(&note("[SUMMARY] please"), None), "a person may type that");
+        assert!(is_imported_summary(&note("[SUMMARY]\nGoal: a"), Some(NoteReason::Imported)));
+        assert!(!is_imported_summary(&note("[9 earlier messages]"), Some(NoteReason::Imported)));
+        assert!(!is_imported_summary(&note("[SUMMARY]\nGoal: a"), Some(NoteReason::Recalled)), "our own");
+    }
+
+    #[test]
+    fn a_marked_summary_needs_no_first_line() {
+        let text = format!("{ORDERS_TITLE}\n- o1: Never push.\n\n{TITLE}\n[2] Use tabs.\n\nGoal: a");
+        let message = Message::user("m", vec![Part::text(&text)]);
+        assert!(is_imported_summary(&message, Some(NoteReason::ImportedSummary)));
+        assert!(
+            !is_imported_summary(&message, Some(NoteReason::Imported))
+                && !is_imported_summary(&message, None)
+        );
+        let summary = read(&text);
+        assert_eq!(
+            (summary.orders.as_slice(), summary.rest.as_str()),
+            (&["Never push.".to_owned()][..], "Goal: a")
+        );
+        assert_eq!(lines(&summary), [(2, "Use tabs.".to_owned())]);
+        assert_eq!(read("The port is 4711.").rest, "The port is 4711.", "one line is no heading");
     }
 }

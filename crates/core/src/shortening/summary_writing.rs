@@ -3,7 +3,7 @@
 use crate::budget::Budget;
 use crate::error::ErrorCode;
 use crate::history::History;
-use crate::plan::{SummaryDraft, SummaryRequest};
+use crate::plan::{SummaryDraft, SummaryForm, SummaryRequest};
 
 /// The writing of one summary: its draft, and the repetition of all calls after a refusal for their length.
 ///
@@ -15,12 +15,14 @@ pub struct SummaryWriting {
     /// The draft before its first request; `None` once the calls are repeated.
     fresh: Option<SummaryDraft>,
     budget: Budget,
+    /// The size of the newest request if it stood behind the live one, in tokens.
+    riding_tokens: Option<u64>,
 }
 
 impl SummaryWriting {
     /// Creates the writing before its first request. `budget` is the room of the session's model.
     pub fn new(draft: SummaryDraft, budget: Budget) -> Self {
-        Self { fresh: Some(draft.clone()), draft, budget }
+        Self { fresh: Some(draft.clone()), draft, budget, riding_tokens: None }
     }
 
     /// Returns the draft as far as it is written.
@@ -43,7 +45,10 @@ impl SummaryWriting {
         let shown = history.view();
         // A paused answer is no part of the summary, so the request ends in front of it.
         let end = shown.len() - usize::from(history.is_paused());
-        self.draft.request(&shown[..end], &self.budget)
+        let request = self.draft.request(&shown[..end], &self.budget)?;
+        let tokens = || request.messages.iter().map(|message| history.counter().message(message)).sum();
+        self.riding_tokens = (request.form == SummaryForm::Riding).then(tokens);
+        Some(request)
     }
 
     /// Starts all calls again in a smaller window after a failed one. Returns that window in tokens; `None` if the
@@ -54,8 +59,14 @@ impl SummaryWriting {
             return None;
         }
         let mut fresh = self.fresh.take()?;
+        let mut refused = fresh.window_of_writer(&self.budget)?;
+        if let Some(tokens) = self.riding_tokens.take() {
+            // The request may have been far below the stated window, where the same request would be made again.
+            fresh.stand_alone();
+            refused = refused.min(tokens);
+        }
         // A quarter less, because it is unknown how far the estimate was too low.
-        let most = fresh.window_of_writer(&self.budget)? * 3 / 4;
+        let most = refused * 3 / 4;
         let window = limit.map_or(most, |limit| most.min(limit));
         // Another writer has a window of its own, and a smaller one for the session would change nothing.
         if !fresh.narrow_other_writer(window) {

@@ -74,6 +74,8 @@ impl AttemptOutcome {
     /// Returns whether the response is a refusal in which a part of the request may be at fault.
     pub(super) fn is_refusal(&self) -> bool {
         match self {
+            // A filter that withholds the whole answer refuses the request, whatever the status.
+            Self::Native(response, _) if response.is_withheld() => true,
             Self::Native(UpstreamResponse::Stream(opening), _) => opening.beginning.error.is_some(),
             Self::Native(UpstreamResponse::Whole(whole), _) => !whole.status.is_success(),
             Self::Translated(..) => false,
@@ -223,6 +225,10 @@ impl UpstreamAttempt {
         match received {
             AttemptOutcome::Native(response, _) => self.bill(response, prepared),
             AttemptOutcome::Translated(start, _) => self.bill_translated(start, prepared),
+            // A refused request costs nothing, but a withheld answer was written.
+            AttemptOutcome::Refused(error, _) if error.usage.is_some() => {
+                self.totals().failed(error, prepared.input);
+            }
             AttemptOutcome::Refused(..) => {}
         }
     }
@@ -275,6 +281,7 @@ impl UpstreamAttempt {
             limits,
             compaction_setup: shortening,
             no_recall_reason,
+            caller_provider: OnceLock::new(),
         };
         let policy = request.able(policy);
         tracing::debug!(

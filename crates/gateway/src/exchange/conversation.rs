@@ -133,6 +133,7 @@ fn part_count(piece: &ItemSegment) -> usize {
         ItemSegment::System(parts)
         | ItemSegment::Typed(parts)
         | ItemSegment::Note(parts)
+        | ItemSegment::Summary(parts)
         | ItemSegment::Assistant(parts) => parts.len(),
         ItemSegment::Result { content, .. } => 1 + content.len(),
     }

@@ -254,7 +254,10 @@ impl ExchangeDriver {
                 return Ok(ExchangeInput::NoResponse { failure, broke_off });
             }
         };
-        self.overflow = attempt.review().too_long_by(&received, &self.outbound);
+        // An answer that goes on after the window's end loses nothing. Without it the request would have to be shortened.
+        let has_rest = attempt.has_rest(&received, &self.outbound);
+        let overflow = attempt.review().too_long_by(&received, &self.outbound);
+        self.overflow = overflow.filter(|_| !has_rest);
         let facts = ResponseFacts {
             overflow: self.overflow.as_ref().map(OverflowResponse::facts),
             is_refusal: received.is_refusal(),
@@ -311,7 +314,13 @@ impl ExchangeDriver {
 
     fn omit_part(&mut self) -> Result<bool, GatewayError> {
         let received = self.received.as_ref().ok_or_else(incomplete)?;
-        Ok(self.attempt.as_mut().ok_or_else(incomplete)?.leaves_out_refused(received))
+        let attempt = self.attempt.as_mut().ok_or_else(incomplete)?;
+        let is_omitted = attempt.leaves_out_refused(received);
+        if is_omitted {
+            // A refusal costs nothing, but an answer that a filter withheld does.
+            attempt.bill_unused(received, &self.outbound);
+        }
+        Ok(is_omitted)
     }
 
     fn discard_response(&mut self) -> Result<EffectOutcome, GatewayError> {
@@ -351,6 +360,7 @@ impl ExchangeDriver {
         // The flow of a stream owns its attempt, because the stream is polled after the driver is gone.
         let attempt = self.attempt.take().ok_or_else(incomplete)?;
         let outbound = std::mem::take(&mut self.outbound);
+        let received = attempt.with_rest_in_stream(received, &outbound);
         let is_whole = !received.is_stream();
         // The flow of an answer goes on with its own copy, because it outlives the driver.
         let mut answering = self.exchange.clone();

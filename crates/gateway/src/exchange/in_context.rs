@@ -11,17 +11,16 @@ use longhaul_core::ids::Seq;
 use longhaul_core::message::{ModelAnswer, ModelStopReason};
 use longhaul_core::plan::SummaryRequest;
 use longhaul_providers::{ProviderError, ToolChoice};
+use longhaul_wire::overflow;
 
 use super::flow::UpstreamBody;
 use super::log::ConversationLog;
 use super::part_refusals;
 use super::render_ops;
-use super::send::whole;
+use super::send::{is_wordless, whole};
 use super::targeted_request::TargetedRequest;
 use crate::gateway::CredentialSource;
-use longhaul_wire::edit::{
-    GatewayError, PartialResponse, RenderOp, RequestEdit, SseEvent, SseReader, StreamParser,
-};
+use longhaul_wire::edit::{GatewayError, PartialResponse, RenderOp, RequestEdit, SseEvent, SseReader};
 use longhaul_wire::raw_json::{field, fields};
 
 /// The fields with side effects, and the fields that keep an answer from being a summary.
@@ -48,6 +47,9 @@ const UNFIT_FIELDS: &[&str] = &[
     "function_call",
 ];
 
+/// The maximum number of characters of an error's text.
+const MAX_ERROR_CHARS: usize = 500;
+
 /// The headers that identify one request. A summary is another request.
 const REQUEST_NAMES: &[&str] = &["idempotency-key", "x-request-id", "x-client-request-id"];
 
@@ -72,22 +74,38 @@ pub(super) async fn ask_in_context(
         // An unreachable server would not be reached in the second form either.
         Err(fault) => return Some(Err(ProviderError::new(ErrorCode::Network, fault.message))),
     };
+    let status = response.status();
     // These statuses meet every form of the request, so no second form is tried.
-    if let Some(error) = refusal(response.status()) {
+    if let Some(error) = refusal(status) {
         return Some(Err(error));
-    }
-    if !response.status().is_success() {
-        return None;
     }
     let is_stream = response
         .headers()
         .get(header::CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     let body = UpstreamBody::new(response, request.target.server.timeouts().idle).ok()?;
-    match is_stream {
-        true => Some(read_events(request, body, &mut is_enough).await),
-        false => request.proxied.wire.parse_answer(&whole(body).await.ok()?).map(Ok),
+    if status.is_success() && is_stream {
+        return Some(read_events(request, body, &mut is_enough).await);
     }
+    let body = whole(body).await.ok()?;
+    let answer = if status.is_success() { request.proxied.wire.parse_answer(&body) } else { None };
+    match answer {
+        Some(seen) => Some(without_error(seen)),
+        // The same content in the second form would be as long. Any other refusal may be about the form.
+        None => length_refusal(status, &String::from_utf8_lossy(&body)).map(Err),
+    }
+}
+
+/// Returns the error of a refusal that speaks of the request's length; `None` for other texts.
+fn length_refusal(status: StatusCode, said: &str) -> Option<ProviderError> {
+    let overflow = overflow::recognise(Some(status.as_u16()), said).filter(|_| !is_wordless(said))?;
+    let message: String = said.chars().take(MAX_ERROR_CHARS).collect();
+    Some(ProviderError {
+        status: Some(status.as_u16()),
+        used_tokens: overflow.used_tokens,
+        limit_tokens: overflow.limit_tokens,
+        ..ProviderError::new(ErrorCode::ContextOverflow, message)
+    })
 }
 
 /// Returns the newest request's bytes with the summary's instructions behind them. `None` if the answer would not
@@ -157,7 +175,7 @@ async fn read_events(
     }
     // Some servers end the stream without the empty line behind the last event.
     watcher.read(&SseEvent::parse(&events.take_rest()));
-    ended(&*watcher)
+    without_error(watcher.seen().clone())
 }
 
 fn riding_headers(request: &TargetedRequest) -> HeaderMap {
@@ -180,15 +198,14 @@ fn refusal(status: StatusCode) -> Option<ProviderError> {
     Some(ProviderError { status: Some(status.as_u16()), ..error })
 }
 
-fn ended(watcher: &dyn StreamParser) -> Result<PartialResponse, ProviderError> {
-    let seen = watcher.seen().clone();
-    match &seen.error {
-        Some(error) => {
-            let said: String = error.chars().take(500).collect();
-            Err(ProviderError::new(ErrorCode::ThirdParty, said))
-        }
-        None => Ok(seen),
-    }
+/// Returns an answer, or the error in it. Some servers refuse a request for its length inside an answer.
+fn without_error(seen: PartialResponse) -> Result<PartialResponse, ProviderError> {
+    let Some(error) = &seen.error else { return Ok(seen) };
+    let too_long = length_refusal(StatusCode::OK, error).map(|error| ProviderError { status: None, ..error });
+    Err(too_long.unwrap_or_else(|| {
+        let said: String = error.chars().take(MAX_ERROR_CHARS).collect();
+        ProviderError::new(ErrorCode::ThirdParty, said)
+    }))
 }
 
 /// Returns the received answer in a provider's form; `None` if it is incomplete.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use longhaul_core::message::ModelStopReason;
 use longhaul_providers::LimitSource;
 use longhaul_wire::edit::PartialResponse;
 use longhaul_wire::edit::ephemeral::may_have_notices;
@@ -173,7 +174,8 @@ impl TargetedRequest {
         // A report below a sixth of the bytes may be a truncation and is judged by the count (decision 0053).
         let least = self.proxied.envelope.bytes.len() as u64 / (2 * BYTES_PER_TOKEN);
         let has_read = seen.usage.as_ref().is_some_and(|usage| usage.input_tokens >= least);
-        has_read && seen.error.is_none() && !seen.is_empty()
+        // Whether an answer that stopped for its length goes on depends on the conversation.
+        has_read && seen.error.is_none() && !seen.is_empty() && seen.finish != Some(ModelStopReason::Length)
     }
 }
 

@@ -161,12 +161,8 @@ impl ConversationLog {
                 self.role_rewrites.system = true;
                 self.note(parts, NoteReason::SystemMessage, place);
             }
-            ItemSegment::Note(parts) => {
-                // A client that compacts by itself sends the summary back. Its system messages stay in force.
-                let is_quote = parts.iter().filter_map(Part::as_text).any(quotes_system_messages);
-                let why = if is_quote { NoteReason::SystemMessage } else { NoteReason::Imported };
-                self.note(parts, why, place);
-            }
+            ItemSegment::Note(parts) => self.foreign_note(parts, NoteReason::Imported, place),
+            ItemSegment::Summary(parts) => self.foreign_note(parts, NoteReason::ImportedSummary, place),
             ItemSegment::Typed(parts) => {
                 let message = self.message(Role::User, parts);
                 let taken = EventBody::message_taken(message);
@@ -191,6 +187,13 @@ impl ConversationLog {
     fn note(&mut self, parts: Vec<Part>, why: NoteReason, place: SegmentPosition) {
         let message = self.message(Role::User, parts);
         self.place(EventBody::NoteAdded { message, why }, vec![place]);
+    }
+
+    /// Adds a note of the client's. A client that compacts by itself sends the summary back. The system messages in it stay
+    /// in force.
+    fn foreign_note(&mut self, parts: Vec<Part>, why: NoteReason, place: SegmentPosition) {
+        let is_quote = parts.iter().filter_map(Part::as_text).any(quotes_system_messages);
+        self.note(parts, if is_quote { NoteReason::SystemMessage } else { why }, place);
     }
 
     /// Adds the result of an open call. Of calls with the same id the newest step counts, and in that step the first

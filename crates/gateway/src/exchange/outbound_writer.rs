@@ -351,6 +351,7 @@ fn parts_of(piece: &ItemSegment) -> &[Part] {
         ItemSegment::System(parts)
         | ItemSegment::Typed(parts)
         | ItemSegment::Note(parts)
+        | ItemSegment::Summary(parts)
         | ItemSegment::Assistant(parts) => parts,
         ItemSegment::Result { content, .. } => content,
     }

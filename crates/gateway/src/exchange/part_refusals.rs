@@ -16,6 +16,7 @@ use longhaul_providers::{ModelRequest, ProviderError};
 use longhaul_wire::refused_part;
 
 use super::targeted_request::TargetedRequest;
+use super::translate::is_withheld;
 use super::upstream_response::{UpstreamResponse, WholeResponse};
 use crate::headers;
 use longhaul_wire::edit::request_parts::{RequestPart, RequestPartKind, RequestParts};
@@ -23,6 +24,12 @@ use longhaul_wire::edit::request_parts::{RequestPart, RequestPartKind, RequestPa
 /// The maximum number of remembered parts.
 // A forgotten refusal costs one more refused request.
 const MAX_REMEMBERED: usize = 4_096;
+
+/// The most times that one request is sent in another form. No wire has more forms (`RequestAdaptations`).
+const MAX_ADAPTATIONS: u32 = 4;
+
+/// The words in place of an error, if an upstream gives an empty answer because of a filter.
+const WITHHELD: &str = "the provider's filter withheld the answer";
 
 /// A hash of the upstream, the model and the part.
 type PartKey = [u8; 32];
@@ -44,6 +51,8 @@ impl PartRefusalCache {
 #[derive(Debug, Default)]
 pub(super) struct RequestOmissions {
     tries: u32,
+    /// The number of refusals after which the request had another form on its wire.
+    adaptations: u32,
     /// The number of parts with notes in the last sent request.
     sent_without: usize,
     /// The parts left out on a guess, not yet confirmed by a success.
@@ -125,6 +134,7 @@ impl RequestOmissions {
     /// request is worth another try.
     pub(super) fn omit(&mut self, targeted: &TargetedRequest, came: &UpstreamResponse, body: &Bytes) -> bool {
         let (status, said) = match came {
+            response if response.is_withheld() => (None, Some(WITHHELD)),
             UpstreamResponse::Stream(opening) => (None, opening.beginning.error.as_deref()),
             UpstreamResponse::Whole(WholeResponse { status, bytes, seen: None, .. })
                 if !status.is_success() =>
@@ -134,7 +144,10 @@ impl RequestOmissions {
             UpstreamResponse::Whole(_) => (None, None),
         };
         let Some(said) = said else { return false };
-        let refusal = refused_part::recognise(status, said, body);
+        let refusal = match came.is_withheld() {
+            true => Some(refused_content()),
+            false => refused_part::recognise(status, said, body),
+        };
         let text = std::str::from_utf8(body).unwrap_or_default();
         let answered_at = answered_until(text);
         let suspects: Vec<SuspectedPart> = RequestParts::of(text)
@@ -145,16 +158,25 @@ impl RequestOmissions {
         self.blame(targeted, refusal.as_ref(), &suspects, said)
     }
 
-    /// Leaves out the refused part of a translated request. Returns whether the request is worth another try.
+    /// Leaves out the refused part of a translated request, or lets its wire adapt the next request. Returns whether the
+    /// request is worth another try.
     pub(super) fn omit_neutral(
         &mut self,
         targeted: &TargetedRequest,
         error: &ProviderError,
         request: &[RefusablePart],
     ) -> bool {
+        if error.refusal.as_deref().is_some_and(|refusal| refusal.is_remedied) {
+            // The provider has learned the demanded form, so no part of the conversation is at fault.
+            self.adaptations += 1;
+            return self.adaptations <= MAX_ADAPTATIONS;
+        }
         let suspects: Vec<SuspectedPart> =
             request.iter().map(|sent| SuspectedPart::in_neutral(targeted, sent)).collect();
-        self.blame(targeted, error.refusal.as_deref(), &suspects, &error.message)
+        // A withheld answer names no part, as on the client's own wire.
+        let withheld = is_withheld(error).then(refused_content);
+        let refusal = error.refusal.as_deref().or(withheld.as_ref());
+        self.blame(targeted, refusal, &suspects, &error.message)
     }
 
     /// Replaces the refused parts of a translated request by notes.
@@ -234,6 +256,11 @@ impl RequestOmissions {
         );
         true
     }
+}
+
+/// Returns the refusal of a filter that has withheld an answer: the newest content is at fault.
+fn refused_content() -> PartRefusal {
+    PartRefusal { kind: Some(RefusedPartKind::Content), ..PartRefusal::default() }
 }
 
 /// Returns the request with notes in place of refused parts, and the number of notes.

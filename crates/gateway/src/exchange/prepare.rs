@@ -216,8 +216,12 @@ impl RequestFitter {
             (self.editor.budget.window, self.editor.budget.policy.trigger),
             self.editor.budget.has_said_window(),
         );
+        // A suspicion and a refusal without figures may be wrong, so no message of the user is cut for them.
+        let cuts = self.editor.budget.policy.cuts_user_messages;
+        self.editor.budget.policy.cuts_user_messages &= is_said && (used.is_some() || limit.is_some());
         // Boxed: the future is large, and few requests are refused for their length.
         let made = Box::pin(self.room_made(refused, used, limit, is_said)).await;
+        self.editor.budget.policy.cuts_user_messages = cuts;
         let is_of_use = matches!(made, Ok(Some(_)));
         tracing::info!(
             estimated = refused.input,

@@ -59,10 +59,7 @@ impl RequestBudget {
         if let Some(recall) = self.request.tools().recall_said(report) {
             headers::say(headers, "x-longhaul-recall", &recall);
         }
-        if let Some(deferral) = &self.request.proxied.deferral {
-            let said = format!("{} of {}", deferral.deferred().len(), deferral.total());
-            headers::say(headers, "x-longhaul-deferred-tools", &said);
-        }
+        self.say_deferred(headers);
         if report.before > 0 {
             headers::say(headers, "x-longhaul-tokens-before", &report.before.to_string());
             headers::say(headers, "x-longhaul-tokens-after", &report.after.to_string());
@@ -70,6 +67,14 @@ impl RequestBudget {
         if !report.why.is_empty() {
             let why: String = report.why.chars().take(300).collect();
             headers::say(headers, "x-longhaul-reason", &why);
+        }
+    }
+
+    /// Adds the number of the client's deferred tools to the headers of an answer or a count.
+    pub(super) fn say_deferred(&self, headers: &mut HeaderMap) {
+        if let Some(deferral) = &self.request.proxied.deferral {
+            let said = format!("{} of {}", deferral.deferred().len(), deferral.total());
+            headers::say(headers, "x-longhaul-deferred-tools", &said);
         }
     }
 
@@ -164,6 +169,15 @@ impl RequestBudget {
         fixed: u64,
         occasion: &PlanTrigger,
     ) -> Plan {
+        let uncut;
+        let policy = match occasion {
+            PlanTrigger::Routine | PlanTrigger::Overflow => policy,
+            // A client keeps the items that it has asked for, and an answer in progress has begun with the whole question.
+            _ => {
+                uncut = CompactionPolicy { cuts_user_messages: false, ..policy.clone() };
+                &uncut
+            }
+        };
         let (budget, own) = (self.token_budget(), self.summary_budget());
         let first = plan::plan_with(history, fixed, &budget, policy, occasion, None);
         if !matches!(first, Plan::Summarise(_)) || own.reserve <= budget.reserve {

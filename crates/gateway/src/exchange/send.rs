@@ -127,7 +127,7 @@ impl UpstreamAttempt {
         let seen = self.client().read(status, &bytes).await;
         // Some servers quote a refused key in their error.
         let bytes = if seen.is_none() { self.request.target.server.hide_secrets(bytes) } else { bytes };
-        Ok(UpstreamResponse::Whole(WholeResponse { status, headers, bytes, seen }))
+        self.with_break_in_stream(WholeResponse { status, headers, bytes, seen }, prepared)
     }
 
     /// Accounts for an answer whose body is lost.

@@ -46,6 +46,8 @@ pub(super) struct TargetedRequest {
     pub(super) compaction_setup: CompactionSetup,
     /// The reason why the model gets no `recall` tool, computed when first needed.
     pub(super) no_recall_reason: OnceLock<Option<&'static str>>,
+    /// The provider with the caller's key, built when first needed. It keeps what refusals have taught it.
+    pub(super) caller_provider: OnceLock<SharedProvider>,
 }
 
 impl TargetedRequest {
@@ -87,7 +89,13 @@ impl TargetedRequest {
     pub(super) fn provider(&self) -> Result<SharedProvider, ProviderError> {
         match self.proxied.inner.config.credentials {
             CredentialSource::Own => Ok(self.target.provider()),
-            CredentialSource::Forward => self.target.provider_of_caller(self.proxied.key.as_deref()),
+            CredentialSource::Forward => {
+                if let Some(known) = self.caller_provider.get() {
+                    return Ok(Arc::clone(known));
+                }
+                let built = self.target.provider_of_caller(self.proxied.key.as_deref())?;
+                Ok(Arc::clone(self.caller_provider.get_or_init(|| built)))
+            }
         }
     }
 

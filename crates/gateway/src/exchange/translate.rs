@@ -13,7 +13,7 @@ use longhaul_core::attempt::{SendOutcome, SendTries};
 use longhaul_core::error::ErrorCode;
 use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::exchange::Exchange;
-use longhaul_core::message::{ModelAnswer, Part};
+use longhaul_core::message::{ModelAnswer, ModelStopReason, Part};
 use longhaul_core::usage::Usage;
 use longhaul_providers::{ModelEvent, ModelRequest, ModelStream, ProviderError, ToolChoice};
 use tokio::time::{Instant, sleep};
@@ -108,8 +108,9 @@ impl UpstreamAttempt {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         }
         let collects = self.must_collect(&prepared);
+        let has_rest = begun.answer().is_some_and(|seen| self.is_cut_by_window(&seen, &prepared));
         match begun.restored(&told.names) {
-            TranslatedStart::Answered(answer) if !is_stream && !collects => {
+            TranslatedStart::Answered(answer) if !is_stream && !collects && !has_rest => {
                 Ok(self.whole_answer(*answer, prepared, headers).await)
             }
             begun => {
@@ -290,6 +291,37 @@ fn says(event: &ModelEvent) -> bool {
     }
 }
 
+/// Returns the error of a stream that ends before its answer.
+fn ended_early() -> ProviderError {
+    ProviderError::new(ErrorCode::TruncatedStream, "the upstream's stream ended before its answer did")
+}
+
+/// Returns the text of an answer that ends in text; `None` if the answer has calls, or if reasoning came last.
+fn written_text(events: &[ModelEvent]) -> Option<String> {
+    let is_last = matches!(events.last()?, ModelEvent::Text(_));
+    let has_calls = events.iter().any(|event| matches!(event, ModelEvent::ToolInput { .. }));
+    let texts = events.iter().filter_map(|event| match event {
+        ModelEvent::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    (is_last && !has_calls).then(|| texts.collect())
+}
+
+/// Returns whether a filter has cut or withheld an answer. A refused request has a status of its own.
+pub(super) fn is_withheld(error: &ProviderError) -> bool {
+    error.code == ErrorCode::Refused && error.status.is_none()
+}
+
+/// Returns the answer of which a filter has left this text.
+fn withheld_answer(error: &ProviderError, text: &str) -> ModelAnswer {
+    ModelAnswer {
+        parts: if text.is_empty() { Vec::new() } else { vec![Part::text(text)] },
+        finish: ModelStopReason::ContentFilter,
+        usage: error.usage.clone(),
+        envelope: None,
+    }
+}
+
 /// Returns a complete answer in the form of a parsed stream.
 fn seen_of(answer: &ModelAnswer) -> PartialResponse {
     let mut seen = PartialResponse {
@@ -325,6 +357,8 @@ fn written(
         while out.is_empty() {
             let mut event = match stream.next().await? {
                 Ok(event) => event,
+                // The client has the text before the cut, and is told of the filter in the end of its answer.
+                Err(error) if is_withheld(&error) => ModelEvent::Finished(withheld_answer(&error, "")),
                 Err(error) => return Some((Err(fault_of(&error)), None)),
             };
             match &mut event {
@@ -370,12 +404,17 @@ impl UpstreamClient<'_> {
         awaits_all: bool,
     ) -> Result<TranslatedStart, TranslatedCallFailure> {
         let mut stream = self.call_again(request).await.map_err(TranslatedCallFailure::of_call)?;
-        let mut silent = Vec::new();
-        while let Some(event) = stream.next().await.transpose().map_err(TranslatedCallFailure::of_stream)? {
+        let (mut silent, mut said) = (Vec::new(), Vec::new());
+        loop {
+            let event = match stream.next().await {
+                Some(Ok(event)) => event,
+                Some(Err(error)) => return self.after_break(said, error),
+                None => return self.after_break(said, ended_early()),
+            };
             match event {
                 ModelEvent::Finished(answer) => return Ok(TranslatedStart::Answered(Box::new(answer))),
-                // A complete answer has everything, so its pieces are not kept.
-                _ if awaits_all => {}
+                // A complete answer has everything. Its pieces are of use only if the stream breaks.
+                event if awaits_all => said.extend(says(&event).then_some(event)),
                 event if says(&event) => {
                     let begun = silent.into_iter().chain([event]).map(Ok);
                     return Ok(TranslatedStart::Speaking(Box::pin(
@@ -387,10 +426,28 @@ impl UpstreamClient<'_> {
                 _ => {}
             }
         }
-        Err(TranslatedCallFailure::BrokeOff(ProviderError::new(
-            ErrorCode::TruncatedStream,
-            "the upstream's stream ended before its answer did",
-        )))
+    }
+
+    /// Returns the beginning of an answer that broke off after these events, none of which the client has. Text that can
+    /// go on becomes a stream with the same break, and text that a filter has cut an answer.
+    ///
+    /// # Errors
+    /// [`TranslatedCallFailure`] if nothing of the answer is of use.
+    fn after_break(
+        &self,
+        said: Vec<ModelEvent>,
+        error: ProviderError,
+    ) -> Result<TranslatedStart, TranslatedCallFailure> {
+        let text = written_text(&said).filter(|text| !text.trim_end().is_empty());
+        if let Some(text) = text.as_ref().filter(|_| is_withheld(&error)) {
+            return Ok(TranslatedStart::Answered(Box::new(withheld_answer(&error, text))));
+        }
+        let is_passing = error.retryable || error.code == ErrorCode::TruncatedStream;
+        if text.is_some() && is_passing && self.request.may_reconnect() {
+            let pieces = said.into_iter().map(Ok).chain([Err(error)]);
+            return Ok(TranslatedStart::Speaking(Box::pin(futures_util::stream::iter(pieces))));
+        }
+        Err(TranslatedCallFailure::of_stream(error))
     }
 
     /// Makes the call, with new tries as [`SendTries`] decides.

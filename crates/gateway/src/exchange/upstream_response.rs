@@ -83,6 +83,13 @@ impl UpstreamResponse {
         }
     }
 
+    /// Returns whether a filter has withheld the whole answer.
+    pub(super) fn is_withheld(&self) -> bool {
+        let is_filtered =
+            |seen: &PartialResponse| seen.finish == Some(ModelStopReason::ContentFilter) && seen.is_empty();
+        self.seen().is_some_and(is_filtered)
+    }
+
     /// Returns the answer if completely known. A stream is complete here only if it ended without content.
     pub(super) fn seen(&self) -> Option<&PartialResponse> {
         match self {

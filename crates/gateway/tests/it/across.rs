@@ -341,7 +341,19 @@ async fn what_cannot_fit_is_told_in_figures_that_add_up() {
     for (asks, speaks) in PAIRS {
         let server = start_upstream(refuses).await;
         let gateway = gateway_at(&server, speaks, 56_000, |_| {});
-        let (reply, _) = whole(&server, &gateway, asking(asks, &[user(words(3_000, 1))], 700).0).await;
+        // The system prompt can neither be left out nor cut.
+        let (mut asked, _) = asking(asks, &[user("go on")], 700);
+        let mut fields: Value = serde_json::from_slice(&asked.body).unwrap();
+        let name = if asks == Dialect::Responses { "instructions" } else { "system" };
+        match asks {
+            Dialect::Chat => {
+                let system = json!({ "role": "system", "content": words(3_000, 1) });
+                fields["messages"] = json!([system, user("go on")]);
+            }
+            _ => fields[name] = json!(words(3_000, 1)),
+        }
+        asked.body = fields.to_string().into();
+        let (reply, _) = whole(&server, &gateway, asked).await;
         assert_eq!(reply.status, StatusCode::BAD_REQUEST);
         let error = body_json(reply).await["error"].clone();
         if asks != Dialect::Messages {

@@ -312,3 +312,45 @@ async fn a_model_that_writes_no_summaries_is_left_alone() {
     assert_eq!(asked_at[..3], [0, 1, 2], "of {compacted}");
     assert!(matches!(asked_at[3..], [9 | 10]), "{asked_at:?} of {compacted}");
 }
+
+#[tokio::test]
+async fn a_summary_request_that_is_refused_as_too_long_is_made_smaller() {
+    // The refusal comes as a status, or inside an answer with status 200.
+    for is_in_stream in [false, true] {
+        let server = start_upstream(move |number, body| {
+            let error =
+                json!({ "error": { "message": "prompt is too long", "type": "invalid_request_error" } });
+            match (is_summary_request(body), body["messages"].as_array().unwrap().len() > 1) {
+                (true, true) if is_in_stream => {
+                    UpstreamAnswer::Events(vec![format!("data: {error}\n\n")], Duration::ZERO)
+                }
+                (true, true) => UpstreamAnswer::Json(400, error),
+                (true, false) => {
+                    let text = streamed("s", &summary_of(body), Some((9_000, 60)));
+                    UpstreamAnswer::Events(text, Duration::ZERO)
+                }
+                _ => {
+                    let mut answer = said(&format!("answer {number}"), 0, 0);
+                    answer.as_object_mut().unwrap().remove("usage");
+                    UpstreamAnswer::Json(200, answer)
+                }
+            }
+        })
+        .await;
+        let gateway = gateway(GatewayOptions::new(vec![server.upstream(WINDOW)]));
+        let mut messages = long(46);
+        turn(&gateway, &mut messages).await;
+        gateway.settle().await;
+        let sizes: Vec<usize> = server.summary_requests().iter().map(|sent| sent.body.len()).collect();
+        let (first, others) = sizes.split_first().expect("a summary is asked for ahead of need");
+        assert!(!others.is_empty(), "{is_in_stream}: {sizes:?}");
+        assert!(others.iter().all(|size| *size < first * 9 / 10), "{is_in_stream}: {sizes:?}");
+        for _ in 0..20 {
+            if turn(&gateway, &mut messages).await.reason.contains("it was written ahead") {
+                assert!(newest(&server).contains("the summary has reached"));
+                break;
+            }
+        }
+        assert!(newest(&server).contains("the summary has reached"), "{is_in_stream}: it is used");
+    }
+}

@@ -1,12 +1,16 @@
 //! Clients that ask for a compaction in a protocol of their own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_gateway::ClientRequest;
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::strategy::TruncationStrategy;
+use longhaul_gateway::{ClientRequest, GatewayOptions};
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
+use crate::model::{events, upstream};
 use crate::shortening::{is_summary_request, pruned};
 use crate::upstream::*;
 
@@ -88,4 +92,40 @@ async fn sealed_items_of_others_and_damaged_ones_are_refused() {
         assert!(refusal["error"]["message"].as_str().unwrap().contains(says), "{refusal}");
     }
     assert!(server.received().is_empty());
+}
+
+#[tokio::test]
+async fn quotes_and_orders_in_a_compaction_block_survive_the_next_compaction() {
+    const SECTIONS: &str = "Standing orders, in force until they are removed:\n- o1: Never push to main.\n\n\
+        What the user said, oldest first; later words win:\n[1] Port the parser to Rust.\n\nGoal: the port 4711.";
+    // With the first line of a summary of ours, and as another program would write it.
+    for content in [format!("[SUMMARY] of 9 earlier messages.\n\n{SECTIONS}"), SECTIONS.to_owned()] {
+        for speaks in [Dialect::Chat, Dialect::Messages] {
+            let server = start_upstream(move |number, _| {
+                let events = events(speaks, &format!("id{number}"), "fine", (900, 3));
+                UpstreamAnswer::Events(events, Duration::ZERO)
+            })
+            .await;
+            let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
+            let upstream = upstream(&server, speaks, 4_000, false);
+            let gateway = gateway(GatewayOptions { policy, ..waiting(vec![upstream]) });
+            let block = json!({ "type": "compaction", "content": content });
+            let text = json!({ "type": "text", "text": "I go on with it." });
+            let mut messages = vec![user("hi"), json!({ "role": "assistant", "content": [block, text] })];
+            messages.extend((0..40).map(|at| match at % 2 {
+                0 => user(words(120, at)),
+                _ => assistant(words(120, at)),
+            }));
+            messages.push(user("go on"));
+            let body_text = json!({ "model": "m", "max_tokens": 300, "messages": messages }).to_string();
+            let reply = gateway.answer(ClientRequest { dialect: Dialect::Messages, ..chat(body_text) }).await;
+            assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
+            body(reply).await;
+            let sent = server.received().last().unwrap().json()["messages"].to_string();
+            assert!(!sent.contains("I go on with it."), "{speaks:?}: it is left out: {sent}");
+            for kept in ["Never push to main.", "Port the parser to Rust.", "the port 4711"] {
+                assert_eq!(sent.matches(kept).count(), 1, "{speaks:?}: {kept}: {sent}");
+            }
+        }
+    }
 }

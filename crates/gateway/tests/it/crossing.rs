@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use longhaul_core::message::ModelStopReason;
-use longhaul_gateway::ClientRequest;
+use longhaul_gateway::{ClientRequest, CredentialSource, GatewayOptions};
 use longhaul_wire::edit::{Dialect, SseEvent, SseReader, WireCodec};
 use serde_json::{Value, json};
 
@@ -88,7 +88,11 @@ async fn search_results_and_readable_compaction_blocks_cross_as_text() {
         assert_eq!((reply.status, header(&reply, "x-longhaul-ignored")), (StatusCode::OK, ""));
         body(reply).await;
         let sent = server.received().last().unwrap().messages();
-        assert_eq!(sent[1]["content"], "So far: the port is 4711.");
+        // No person has typed the summary, and its first line says so.
+        let said = sent[0]["content"].as_str().unwrap();
+        assert!(said.starts_with("hi\n\n[SUMMARY] of the conversation so far"), "{said}");
+        assert!(said.ends_with(":\n\nSo far: the port is 4711."), "{said}");
+        assert_eq!(sent[1]["tool_calls"][0]["function"]["name"], "search");
         assert_eq!(sent[2]["content"], "Rain\nhttps://x.test\n9 mm");
     }
     // What only Anthropic can read is still refused by name.
@@ -419,4 +423,52 @@ async fn a_conversation_is_compacted_when_its_client_asks() {
     let kept = json!({ "model": "m", "input": "hi", "previous_response_id": "resp_1" }).to_string();
     let reply = gateway.compact(ClientRequest { dialect: Dialect::Responses, ..chat(kept) }).await;
     assert_eq!(reply.status, StatusCode::BAD_REQUEST);
+}
+
+/// A server that takes no system role, and only texts beside calls. It says one demand at a time.
+async fn demanding() -> ScriptedUpstream {
+    start_upstream(|_, body| {
+        let messages = body["messages"].as_array().unwrap();
+        let refusal = if messages.iter().any(|message| message["role"] == "system") {
+            "System role not supported"
+        } else if messages
+            .iter()
+            .any(|message| message["tool_calls"].is_array() && message["content"].is_null())
+        {
+            "Invalid value for 'content': expected a string, got null."
+        } else {
+            return UpstreamAnswer::Events(streamed("a", "fine", Some((90, 3))), Duration::ZERO);
+        };
+        UpstreamAnswer::Json(400, json!({ "error": { "message": refusal, "type": "invalid_request_error" } }))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_translated_request_takes_the_form_that_its_server_demands() {
+    let asked = json!({
+        "model": "m", "max_tokens": 100, "system": "be brief",
+        "tools": [{ "name": "ls", "input_schema": { "type": "object" } }],
+        "messages": [
+            user("hi"),
+            { "role": "assistant", "content": [{ "type": "tool_use", "id": "t1", "name": "ls", "input": {} }] },
+            { "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "t1", "content": "files" }] },
+        ],
+    });
+    for credentials in [CredentialSource::Own, CredentialSource::Forward] {
+        let server = demanding().await;
+        let gateway = gateway(GatewayOptions { credentials, ..waiting(vec![server.upstream(8_000)]) });
+        let reply = gateway.answer(messages_call(&asked)).await;
+        assert_eq!(
+            (reply.status, header(&reply, "x-longhaul-omitted")),
+            (StatusCode::OK, ""),
+            "{credentials:?}"
+        );
+        assert_eq!(body_json(reply).await["content"][0]["text"], "fine", "{credentials:?}");
+        let sent = server.received();
+        assert_eq!(sent.len(), 3, "{credentials:?}: each demand costs one request");
+        let last = sent[2].json();
+        assert!(last["messages"][0]["content"].to_string().contains("be brief"), "{last}");
+        assert!(last.to_string().contains("files"), "nothing of the conversation is left out: {last}");
+    }
 }

@@ -377,6 +377,13 @@ async fn a_count_is_one_of_what_goes_out() {
     let (deferred, whole) =
         (counted(upstream(), ToolDeferralMode::Auto).await, counted(upstream(), ToolDeferralMode::Off).await);
     assert!(deferred < 7_000 && whole > 28_000, "{deferred} {whole}");
+    // The count says that it is not of the client's whole list, in the words of an answer.
+    let gateway = before(&server, Dialect::Messages);
+    let count = gateway.count_tokens(request(Dialect::Messages, &[user("Go.")], false)).await;
+    let answer = gateway.answer(request(Dialect::Messages, &[user("Go.")], false)).await;
+    let told = header(&count, "x-longhaul-deferred-tools");
+    assert_eq!((header(&count, "x-longhaul-view"), told.ends_with(" of 120")), ("shortened", true), "{told}");
+    assert_eq!(told, header(&answer, "x-longhaul-deferred-tools"));
 }
 
 #[tokio::test]

@@ -20,6 +20,7 @@ mod gone_back;
 mod large;
 mod late_reading;
 mod long_answers;
+mod long_messages;
 mod many_calls;
 mod misplaced;
 mod model;

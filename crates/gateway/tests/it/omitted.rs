@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use longhaul_gateway::ClientRequest;
+use longhaul_core::attempt::RetryPolicy;
+use longhaul_core::message::ModelStopReason;
+use longhaul_gateway::{ClientRequest, GatewayOptions};
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
@@ -274,4 +276,86 @@ async fn a_refusal_that_persists_is_passed_on_and_leaves_nothing_out_later() {
     assert_eq!(ask().await.status, StatusCode::BAD_REQUEST);
     let again = String::from_utf8(server.received()[tries].body.to_vec()).unwrap();
     assert!(again.contains("forbidden words"), "a guess that did not help is not remembered: {again}");
+}
+
+/// The events of an answer that a filter withholds as a whole.
+fn withheld(dialect: Dialect) -> Vec<String> {
+    let mut all = events(dialect, "w", "", (40, 0));
+    // Of the text nothing is left but the end.
+    all.retain(|event| {
+        ["content_block", "output_item", "content_part", "output_text"]
+            .iter()
+            .all(|kind| !event.contains(kind))
+            || event.contains("response.completed")
+    });
+    let changed = |event: String| match dialect {
+        Dialect::Chat => event.replace("\"stop\"", "\"content_filter\""),
+        Dialect::Messages => event.replace("\"end_turn\"", "\"refusal\""),
+        Dialect::Responses if event.contains("response.completed") => {
+            let response = json!({ "id": "w", "object": "response", "status": "incomplete", "model": "m",
+                "incomplete_details": { "reason": "content_filter" }, "output": [] });
+            let end = json!({ "type": "response.incomplete", "response": response });
+            format!("event: response.incomplete\ndata: {end}\n\n")
+        }
+        Dialect::Responses => event,
+    };
+    all.into_iter().map(changed).collect()
+}
+
+#[tokio::test]
+async fn a_withheld_answer_is_asked_for_again_without_the_newest_result() {
+    let translated = [
+        (Dialect::Messages, Dialect::Chat),
+        (Dialect::Responses, Dialect::Chat),
+        (Dialect::Chat, Dialect::Messages),
+    ];
+    for (asks, speaks) in DIALECTS.map(|dialect| (dialect, dialect)).into_iter().chain(translated) {
+        for stream in [true, false] {
+            let server = start_upstream(move |number, body| {
+                let events = match body.to_string().contains("forbidden") {
+                    true => withheld(speaks),
+                    false => events(speaks, &format!("id{number}"), "it goes on", (40, 3)),
+                };
+                match body["stream"] == true {
+                    true => UpstreamAnswer::Events(events, Duration::ZERO),
+                    false => crate::recall::whole(speaks, events),
+                }
+            })
+            .await;
+            let upstream = match asks == speaks {
+                true => speaking(&server, speaks, 20_000, false),
+                false => crate::across::upstream(&server, speaks, 20_000, false),
+            };
+            let retry = RetryPolicy { max_delay_ms: 10, ..RetryPolicy::default() };
+            let gateway = gateway(GatewayOptions { retry, ..waiting(vec![upstream]) });
+            let (mut items, tools) = worked(asks);
+            if asks != Dialect::Messages {
+                // Reasoning of another provider would be refused for itself.
+                items.retain(|item| item["type"] != "reasoning");
+            }
+            let mut asked = call(asks, &items, stream);
+            let mut fields: Value = serde_json::from_slice(&asked.body).unwrap();
+            fields["tools"] = tools;
+            asked.body = fields.to_string().into();
+            let reply = gateway.answer(asked).await;
+            let case = format!("{asks:?} to {speaks:?}, stream: {stream}");
+            assert_eq!((reply.status, header(&reply, "x-longhaul-omitted")), (StatusCode::OK, "1"), "{case}");
+            assert_eq!(said_in(asks, stream, &body(reply).await), "it goes on", "{case}");
+            assert_eq!(server.received().len(), 2, "{case}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_withheld_answer_to_a_persons_words_is_passed_on() {
+    for dialect in DIALECTS {
+        let server =
+            start_upstream(move |_, _| UpstreamAnswer::Events(withheld(dialect), Duration::ZERO)).await;
+        let gateway = gateway(waiting(vec![speaking(&server, dialect, 20_000, false)]));
+        let reply = gateway.answer(call(dialect, &[user("forbidden")], true)).await;
+        assert_eq!(reply.status, StatusCode::OK, "{dialect:?}");
+        let seen = read(dialect, &body(reply).await).0;
+        assert_eq!(seen.finish, Some(ModelStopReason::ContentFilter), "{dialect:?}");
+        assert_eq!(server.received().len(), 1, "{dialect:?}");
+    }
 }

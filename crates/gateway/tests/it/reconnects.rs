@@ -10,6 +10,7 @@ use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
 use crate::model::{begun, call, events, numbered, read, totals, upstream as speaking};
+use crate::recall::{had, sent, whole};
 use crate::upstream::*;
 
 const DIALECTS: [Dialect; 3] = [Dialect::Chat, Dialect::Messages, Dialect::Responses];
@@ -88,20 +89,96 @@ async fn an_answer_on_another_wire_goes_on_too() {
         (Dialect::Messages, Dialect::Chat),
         (Dialect::Responses, Dialect::Chat),
     ] {
-        let text = numbered(200);
-        let server = breaking(of_upstream, text.clone(), 2).await;
-        let gateway = gateway_with(crate::across::upstream(&server, of_upstream, 8_000, true), QUICK);
-        let out = body(gateway.answer(call(of_client, &[user("tell me all")], true)).await).await;
-        let (seen, _) = read(of_client, &out);
-        let case = String::from_utf8_lossy(&out);
-        let sent: Vec<Value> = server.received().iter().map(ReceivedRequest::json).collect();
-        assert!(
-            seen.text == text && seen.finish == Some(ModelStopReason::Stop),
-            "{of_client:?}: {case} {sent:?}"
-        );
-        let prefilled =
-            server.received().iter().filter(|sent| !begun(of_upstream, &sent.json()).0.is_empty()).count();
-        assert_eq!((server.received().len(), prefilled), (3, 2), "{of_client:?}");
+        for stream in [true, false] {
+            let text = numbered(200);
+            let server = breaking(of_upstream, text.clone(), 2).await;
+            let gateway = gateway_with(crate::across::upstream(&server, of_upstream, 8_000, true), QUICK);
+            let reply = gateway.answer(call(of_client, &[user("tell me all")], stream)).await;
+            let had = had(of_client, reply, stream).await;
+            let case = format!("{of_client:?}, stream: {stream}: {}", had.all);
+            assert!(had.text == text && had.finish == Some(ModelStopReason::Stop), "{case}");
+            let sent = sent(&server);
+            let prefilled = sent.iter().filter(|sent| !begun(of_upstream, sent).0.is_empty()).count();
+            assert_eq!((sent.len(), prefilled), (3, 2), "{case}");
+        }
+    }
+}
+
+/// An answer in one piece whose server failed behind `text`. Without an error it only lacks its reason to stop.
+fn failed(dialect: Dialect, text: &str, says_error: bool) -> Value {
+    let error = json!({ "code": "server_error", "message": "the engine is gone" });
+    let mut answer = match dialect {
+        Dialect::Chat => json!({ "id": "a", "object": "chat.completion", "created": 1, "model": "m",
+            "choices": [{ "index": 0, "message": { "role": "assistant", "content": text }, "finish_reason": "error" }] }),
+        Dialect::Messages => json!({ "type": "message", "id": "a", "role": "assistant", "model": "m",
+            "content": [{ "type": "text", "text": text }], "stop_reason": null, "stop_sequence": null,
+            "usage": { "input_tokens": 40, "output_tokens": 9 } }),
+        Dialect::Responses => {
+            let part = json!({ "type": "output_text", "text": text, "annotations": [] });
+            json!({ "id": "a", "object": "response", "status": "failed", "model": "m", "output": [
+                { "type": "message", "id": "i", "role": "assistant", "status": "incomplete", "content": [part] }] })
+        }
+    };
+    if says_error {
+        answer["error"] = error;
+    }
+    answer
+}
+
+#[tokio::test]
+async fn an_answer_in_one_piece_whose_server_failed_goes_on_or_is_asked_for_again() {
+    let text = numbered(200);
+    let half = &text[..text[..600].rfind(' ').unwrap()];
+    for dialect in DIALECTS {
+        for (prefill, begun_text, says_error) in [
+            (true, half, true),
+            (true, half, false),
+            (false, half, true),
+            (true, "", true),
+            (false, "", false),
+        ] {
+            let (said, first) = (text.clone(), failed(dialect, begun_text, says_error));
+            let server = start_upstream(move |number, body| {
+                let rest = said.strip_prefix(&begun(dialect, body).0).expect("it goes on where it broke off");
+                let events = events(dialect, &format!("id{number}"), rest, (40, 300));
+                match (number, body["stream"] == true) {
+                    (0, _) => UpstreamAnswer::Json(200, first.clone()),
+                    (_, true) => UpstreamAnswer::Events(events, Duration::ZERO),
+                    (_, false) => whole(dialect, events),
+                }
+            })
+            .await;
+            let gateway = gateway_with(speaking(&server, dialect, 8_000, prefill), QUICK);
+            let mut asked = call(dialect, &[user("tell me all")], false);
+            if dialect == Dialect::Messages {
+                // With a limit beyond its window it would be asked for a stream.
+                let mut fields: Value = serde_json::from_slice(&asked.body).unwrap();
+                fields["max_tokens"] = json!(4_000);
+                asked.body = fields.to_string().into();
+            }
+            let had = had(dialect, gateway.answer(asked).await, false).await;
+            let case = format!("{dialect:?}, prefill: {prefill}, {says_error}, {begun_text:.9}: {}", had.all);
+            assert!(had.text == text && had.finish == Some(ModelStopReason::Stop), "{case}");
+            assert!(!had.all.contains("the engine is gone"), "{case}");
+            let sent = sent(&server);
+            assert_eq!(sent.len(), 2, "{case}");
+            let goes_on = prefill && !begun_text.is_empty();
+            assert_eq!(!begun(dialect, &sent[1]).0.is_empty(), goes_on, "{case}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_in_one_piece_that_fails_each_time_is_an_error() {
+    for dialect in DIALECTS {
+        let server =
+            start_upstream(move |_, _| UpstreamAnswer::Json(200, failed(dialect, "half", true))).await;
+        let retry = RetryPolicy { stream_attempts: 2, ..QUICK };
+        let gateway = gateway_with(speaking(&server, dialect, 8_000, false), retry);
+        let reply = gateway.answer(call(dialect, &[user("tell me all")], false)).await;
+        assert_eq!(reply.status, StatusCode::BAD_GATEWAY, "{dialect:?}");
+        assert!(body_json(reply).await.to_string().contains("the engine is gone"), "{dialect:?}");
+        assert_eq!(server.received().len(), 3, "{dialect:?}");
     }
 }
 

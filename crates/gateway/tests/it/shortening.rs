@@ -343,7 +343,8 @@ async fn a_refusal_teaches_the_window() {
 async fn what_cannot_fit_is_refused_with_numbers() {
     let server = model(2_000).await;
     let gateway = server.gateway(2_000);
-    let reply = gateway.answer(chat(request(&[user(words(3_000, 1))], false))).await;
+    let system = json!({ "role": "system", "content": words(3_000, 1) });
+    let reply = gateway.answer(chat(request(&[system, user("go on")], false))).await;
     assert_eq!(reply.status, StatusCode::BAD_REQUEST);
     let error = body_json(reply).await["error"].clone();
     assert_eq!(error["code"], "prompt_does_not_fit");

@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use crate::edit::canonical::JsonNode;
 use crate::edit::{
-    AnsweredToolCall, Dialect, FixedContent, GatewayError, ItemSegment, ModelStep, ParseError,
+    AnswerEvents, AnsweredToolCall, Dialect, FixedContent, GatewayError, ItemSegment, ModelStep, ParseError,
     PartialResponse, RequestEdit, RequestEnvelope, StreamMerger, StreamParser, WireCodec,
 };
 use crate::raw_json::{field, fields, string};
@@ -110,6 +110,10 @@ impl WireCodec for ChatCodec {
 
     fn collect_answer(&self, events: &[Bytes]) -> Option<Bytes> {
         whole::collect(events)
+    }
+
+    fn write_answer_events(&self, body: &[u8]) -> Option<AnswerEvents> {
+        whole::events(body)
     }
 
     fn parse_model_step(&self, answer: &[u8]) -> Option<ModelStep> {

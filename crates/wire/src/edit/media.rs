@@ -8,6 +8,7 @@ use bytes::Bytes;
 use longhaul_core::message::{BlobRef, MediaPart, Part};
 
 use super::canonical::JsonNode;
+use crate::raw_json::{elements, fields, string, text_field};
 
 /// Returns content from its base64 text. `None` if the text is no base64.
 pub fn encoded(media_type: &str, name: Option<String>, base64: &str) -> Option<Part> {
@@ -39,6 +40,21 @@ pub(crate) fn part_from_url(url: &str, media_type: &str, name: Option<String>) -
         // A data URL without base64 is percent-encoded text, which is not read here.
         Some(None) => None,
     }
+}
+
+/// Returns a list of content in which `text_block` stands for all text. Pictures, files and other blocks stay. `None` if
+/// the content has nothing but text.
+pub(crate) fn text_beside_media(content: &str, text_block: &str) -> Option<String> {
+    let is_text = |block: &&str| {
+        string(block).is_some() || fields(block).is_some_and(|block| text_field(&block, "text").is_some())
+    };
+    let (texts, others): (Vec<&str>, Vec<&str>) = elements(content)?.into_iter().partition(is_text);
+    // The place of the first text is that of the question about the pictures.
+    let before = elements(content)?.into_iter().take_while(|block| !is_text(block)).count();
+    let before = if texts.is_empty() { 0 } else { before };
+    let mut blocks = others;
+    blocks.insert(before, text_block);
+    (blocks.len() > 1).then(|| format!("[{}]", blocks.join(",")))
 }
 
 /// The pictures and files of an item, by hash, for a request in another dialect.

@@ -18,7 +18,7 @@ use crate::edit::canonical::{JsonNode, settle_content};
 use crate::edit::envelope::EnvelopeFieldNames;
 use crate::edit::ephemeral::is_volatile;
 use crate::edit::{
-    AnsweredToolCall, Dialect, FixedContent, GatewayError, ItemSegment, ModelStep, ParseError,
+    AnswerEvents, AnsweredToolCall, Dialect, FixedContent, GatewayError, ItemSegment, ModelStep, ParseError,
     PartialResponse, RequestEdit, RequestEnvelope, StreamMerger, StreamParser, WireCodec,
 };
 use crate::raw_json::{elements, field, fields, string, text_field};
@@ -100,6 +100,10 @@ impl WireCodec for MessagesCodec {
 
     fn collect_answer(&self, events: &[Bytes]) -> Option<Bytes> {
         collect::collect(events)
+    }
+
+    fn write_answer_events(&self, body: &[u8]) -> Option<AnswerEvents> {
+        collect::events(std::str::from_utf8(body).ok()?)
     }
 
     fn parse_model_step(&self, answer: &[u8]) -> Option<ModelStep> {

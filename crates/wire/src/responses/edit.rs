@@ -21,7 +21,7 @@ pub(crate) use self::namespaces::{flat_name, members as namespace_members};
 use crate::edit::canonical::{JsonNode, settle_content};
 use crate::edit::envelope::EnvelopeFieldNames;
 use crate::edit::{
-    AnsweredToolCall, Dialect, FixedContent, GatewayError, ItemSegment, ModelStep, ParseError,
+    AnswerEvents, AnsweredToolCall, Dialect, FixedContent, GatewayError, ItemSegment, ModelStep, ParseError,
     PartialResponse, RequestEdit, RequestEnvelope, StreamMerger, StreamParser, WireCodec,
 };
 use crate::raw_json::{elements, field, fields, string, text_field};
@@ -134,6 +134,10 @@ impl WireCodec for ResponsesCodec {
 
     fn collect_answer(&self, events: &[Bytes]) -> Option<Bytes> {
         whole::collect(events)
+    }
+
+    fn write_answer_events(&self, body: &[u8]) -> Option<AnswerEvents> {
+        whole::events(std::str::from_utf8(body).ok()?)
     }
 
     fn parse_model_step(&self, answer: &[u8]) -> Option<ModelStep> {

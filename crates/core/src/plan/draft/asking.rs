@@ -134,6 +134,7 @@ impl SummaryDraft {
         // Only the session's model has the prefix in its cache, and a refused request is too long to carry an order.
         if self.writer != SummaryWriterModel::Session
             || self.edit.reason == EditReason::OverflowError
+            || self.stands_alone
             || !fits
         {
             return false;

@@ -10,6 +10,8 @@ use longhaul_core::message::ModelStopReason;
 use longhaul_core::usage::Usage;
 
 use super::super::UpstreamAttempt;
+use super::super::cut_answers::is_passing;
+use super::super::prepare::OutboundRequest;
 use super::super::recall::NO_ANSWER;
 use super::super::request_log::whole_ms;
 use super::super::usage_totals::PartialUsage;
@@ -17,9 +19,7 @@ use super::continuation::{AbandonedStream, StreamComment, StreamContinuation};
 use super::reading::{CharacterFilter, seen_in};
 use super::{AnswerFlow, EventProcessor, OutputPauseDetector, pause};
 use longhaul_wire::edit::ephemeral::COMPACTING;
-use longhaul_wire::edit::{
-    GatewayError, GatewayErrorKind, ModelStep, PartialResponse, SseReader, StreamPosition,
-};
+use longhaul_wire::edit::{GatewayError, ModelStep, PartialResponse, SseReader, StreamPosition};
 
 /// The comment for a client about the pause of its stream.
 const BROKEN: &str = "the upstream broke off its answer; it is asked to go on";
@@ -41,6 +41,33 @@ impl AnswerStepBuffer {
     }
 }
 
+impl UpstreamAttempt {
+    /// Returns whether the window has ended an answer that stopped for its length, although the client wants more. Earlier
+    /// streams have written `left_tokens`. `output_tokens` supplies the count of the last one if nothing was reported.
+    pub(in crate::exchange) fn is_out_of_room(
+        &self,
+        prepared: &OutboundRequest,
+        usage: Option<&Usage>,
+        left_tokens: u64,
+        output_tokens: impl FnOnce() -> u64,
+    ) -> bool {
+        let is_wanted = match self.request.left_output(left_tokens) {
+            Ok(Some(left)) => self.budget().room(prepared).is_some_and(|room| room < left),
+            Ok(None) => true,
+            // An answer that cannot be judged is passed on as it ended.
+            Err(_) => false,
+        };
+        let window = self.budget().window.tokens;
+        let is_full = match usage.filter(|usage| usage.input_tokens > 0 && usage.output_tokens > 0) {
+            Some(usage) => pause::is_full(usage.total_tokens(), window),
+            // Without a limit and a report only the window can have ended the answer.
+            None if self.request.asked_output().is_none() => true,
+            None => pause::is_full(prepared.input + pause::with_error(output_tokens()), window),
+        };
+        is_wanted && is_full
+    }
+}
+
 impl AnswerFlow {
     /// Leaves the upstream's stream before this event, and starts to make room.
     pub(super) fn leave_before_event(&mut self, next: &[u8], out: &mut Vec<u8>) {
@@ -57,22 +84,8 @@ impl AnswerFlow {
         if !is_cut || self.within != StreamPosition::Text || self.step_text().trim_end().is_empty() {
             return false;
         }
-        let is_wanted = match route.request.left_output(self.left_tokens) {
-            Ok(Some(left)) => route.budget().room(&self.outbound_request).is_some_and(|room| room < left),
-            Ok(None) => true,
-            // An answer that cannot be judged is passed on as it ended.
-            Err(_) => false,
-        };
-        let is_full = match self.usage().filter(|usage| usage.input_tokens > 0 && usage.output_tokens > 0) {
-            Some(usage) => pause::is_full(usage.total_tokens(), route.budget().window.tokens),
-            // Without a limit and a report only the window can have ended the answer.
-            None if route.request.asked_output().is_none() => true,
-            None => {
-                let used = self.outbound_request.input + pause::with_error(self.output_tokens());
-                pause::is_full(used, route.budget().window.tokens)
-            }
-        };
-        is_wanted && is_full
+        let (usage, prepared) = (self.usage(), &self.outbound_request);
+        route.is_out_of_room(prepared, usage.as_ref(), self.left_tokens, || self.output_tokens())
     }
 
     /// Makes room after the end of a stream for lack of room, and continues.
@@ -231,15 +244,8 @@ impl AnswerFlow {
     pub(super) fn passing_error(&self, raw: &[u8]) -> Option<GatewayError> {
         let error = seen_in(self.wire, raw).error?;
         let fault = self.attempt.as_ref()?.request.said_error(&error);
-        let may_pass = matches!(
-            fault.kind,
-            GatewayErrorKind::Upstream
-                | GatewayErrorKind::RateLimit
-                | GatewayErrorKind::Timeout
-                | GatewayErrorKind::Unreachable
-        );
         // An error about the request itself would come back with the next stream.
-        Some(fault).filter(|_| may_pass && self.may_go_on_after_break())
+        Some(fault).filter(|fault| is_passing(fault) && self.may_go_on_after_break())
     }
 
     fn may_go_on_after_break(&self) -> bool {

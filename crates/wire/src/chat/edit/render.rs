@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::hidden;
 use crate::edit::insertion::{MessageListEntry, MessageSpeaker, RolePolicy, insert_and_merge, pop, write};
+use crate::edit::media::text_beside_media;
 use crate::edit::patch::RequestPatch;
 use crate::edit::{AnswerPrefill, GO_ON, ParseError, RenderOp, RequestEdit, RequestEnvelope, SegmentEdit};
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
@@ -73,7 +74,11 @@ fn place(envelope: &RequestEnvelope, steps: &[RenderOp]) -> Result<Vec<MessageLi
             RenderOp::Change { item, fates } => match fates.as_slice() {
                 [SegmentEdit::Keep] => slots.push(MessageListEntry::Keep(*item..item + 1)),
                 [SegmentEdit::Show(text)] => {
-                    let changed = with_field(envelope.item(*item), "content", &quote(text));
+                    let message = envelope.item(*item);
+                    let media = Some(message).filter(|message| is_role(message, "user")).and_then(content_of);
+                    let content = media.and_then(|content| text_beside_media(content, &text_block(text)));
+                    let content = content.unwrap_or_else(|| quote(text));
+                    let changed = with_field(message, "content", &content);
                     slots.push(MessageListEntry::Change(*item, changed.ok_or_else(|| no_message(*item))?));
                 }
                 [SegmentEdit::Drop] => {}
@@ -140,10 +145,14 @@ impl RolePolicy for ChatRolePolicy {
     }
 }
 
+fn text_block(text: &str) -> String {
+    json!({ "type": "text", "text": text }).to_string()
+}
+
 /// Returns content as blocks.
 fn blocks(content: &str) -> Vec<String> {
     match string(content) {
-        Some(text) => vec![json!({ "type": "text", "text": text }).to_string()],
+        Some(text) => vec![text_block(&text)],
         None => elements(content).unwrap_or_default().into_iter().map(str::to_owned).collect(),
     }
 }
@@ -159,7 +168,7 @@ fn merged(message: &str, index: usize, said: &str, before: bool) -> Result<Strin
         (Some(own), _) if before => quote(&format!("{said}\n\n{own}")),
         (Some(own), _) => quote(&format!("{own}\n\n{said}")),
         (None, Some(blocks)) => {
-            let text = json!({ "type": "text", "text": said }).to_string();
+            let text = text_block(said);
             let blocks: Vec<&str> = if before {
                 std::iter::once(text.as_str()).chain(blocks).collect()
             } else {

@@ -129,6 +129,14 @@ fn arguments(raw: Option<&RawValue>) -> Cow<'_, str> {
     }
 }
 
+impl ChatStreamChunk<'_> {
+    /// Returns the finish reason of the first choice if it names the server's own failure.
+    pub(super) fn failure(&self) -> Option<&str> {
+        let first = self.choices.iter().flatten().find(|choice| choice.is_first())?;
+        first.finish_reason.as_deref().filter(|reason| finish::is_failure(reason))
+    }
+}
+
 impl<'a> ChatStreamChoice<'a> {
     fn is_first(&self) -> bool {
         self.index.unwrap_or_default() == 0

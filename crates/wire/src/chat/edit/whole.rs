@@ -4,7 +4,8 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::stream_parser::{ChatStreamChunk, ChatStreamParser};
-use crate::edit::{PartialResponse, SseEvent, StreamParser};
+use crate::edit::{AnswerEvents, PartialResponse, SseEvent, StreamParser};
+use crate::finish::failed_for;
 
 /// Parses a whole answer.
 pub(super) fn read(body: &[u8]) -> Option<PartialResponse> {
@@ -15,8 +16,39 @@ pub(super) fn read(body: &[u8]) -> Option<PartialResponse> {
     let mut watcher = ChatStreamParser::default();
     watcher.take(&chunk, text);
     let mut seen = watcher.seen().clone();
-    seen.over = true;
+    // Some servers give no reason. Then content alone shows that the answer is whole.
+    seen.over = seen.finish.is_some() || !seen.is_empty();
+    if let Some(reason) = chunk.failure() {
+        (seen.finish, seen.error) = (None, Some(seen.error.unwrap_or_else(|| failed_for(reason))));
+    }
     Some(seen)
+}
+
+/// Returns a whole answer as the events of a stream: a chunk with all content, and the end.
+pub(super) fn events(body: &[u8]) -> Option<AnswerEvents> {
+    let Ok(Value::Object(mut content)) = serde_json::from_slice(body) else { return None };
+    content.insert("object".to_owned(), "chat.completion.chunk".into());
+    let mut end = content.clone();
+    // The usage counts the whole answer, so it belongs to the end. An error is no content.
+    for field in ["usage", "timings", "error"] {
+        content.remove(field);
+    }
+    for choice in content.get_mut("choices")?.as_array_mut()?.iter_mut().filter_map(Value::as_object_mut) {
+        let mut message = choice.remove("message").unwrap_or_default();
+        if let Some(message) = message.as_object_mut() {
+            message.remove("error");
+        }
+        choice.remove("error");
+        choice.insert("delta".to_owned(), message);
+        choice.insert("finish_reason".to_owned(), Value::Null);
+    }
+    for choice in end.get_mut("choices")?.as_array_mut()?.iter_mut().filter_map(Value::as_object_mut) {
+        // The probabilities belong to the text, which is in the first chunk.
+        ["message", "logprobs"].into_iter().for_each(|field| _ = choice.remove(field));
+        choice.insert("delta".to_owned(), json!({}));
+    }
+    let [content, end] = [content, end].map(|chunk| format!("data: {}\n\n", Value::Object(chunk)).into());
+    Some(AnswerEvents { content: vec![content], end: vec![end, Bytes::from_static(b"data: [DONE]\n\n")] })
 }
 
 /// Returns the whole answer of a stream's events.

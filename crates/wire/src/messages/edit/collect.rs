@@ -1,8 +1,9 @@
-//! Collection of a stream's events into a whole answer.
+//! Collection of a stream's events into a whole answer, and the events of a whole answer.
 
 use bytes::Bytes;
 
 use super::item::BorrowedMessagesBlock;
+use crate::edit::AnswerEvents;
 use crate::raw_json::{elements, field, fields, quote, string, text_field, with_field};
 use crate::sse::SseEvent;
 
@@ -13,6 +14,37 @@ pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
         answer.take(&SseEvent::parse(raw).data);
     }
     answer.finish().map(Bytes::from)
+}
+
+/// Returns a whole answer as the events of a stream. Each block comes whole, with its beginning.
+pub(super) fn events(body: &str) -> Option<AnswerEvents> {
+    let said = fields(body)?;
+    let value = |name: &str| field(&said, name).unwrap_or("null");
+    // An error is no content, and the end alone says why the answer has ended.
+    let unset = [("content", "[]"), ("stop_reason", "null"), ("stop_sequence", "null"), ("error", "null")];
+    let unset = unset.into_iter().filter(|(name, _)| *name != "error" || field(&said, name).is_some());
+    let message =
+        unset.fold(Some(body.to_owned()), |message, (name, value)| with_field(&message?, name, value))?;
+    let mut content = vec![event("message_start", &format!(r#""message":{message}"#))];
+    for (index, block) in elements(field(&said, "content")?)?.into_iter().enumerate() {
+        let begun = format!(r#""index":{index},"content_block":{block}"#);
+        content.push(event("content_block_start", &begun));
+        content.push(event("content_block_stop", &format!(r#""index":{index}"#)));
+    }
+    let delta = format!(
+        r#""delta":{{"stop_reason":{},"stop_sequence":{}}}"#,
+        value("stop_reason"),
+        value("stop_sequence")
+    );
+    let usage = field(&said, "usage").map(|usage| format!(r#","usage":{usage}"#)).unwrap_or_default();
+    let end = vec![event("message_delta", &format!("{delta}{usage}")), event("message_stop", "")];
+    Some(AnswerEvents { content, end })
+}
+
+/// Returns an event with these fields behind its type.
+fn event(name: &str, fields: &str) -> Bytes {
+    let comma = if fields.is_empty() { "" } else { "," };
+    format!("event: {name}\ndata: {{\"type\":\"{name}\"{comma}{fields}}}\n\n").into()
 }
 
 #[derive(Default)]

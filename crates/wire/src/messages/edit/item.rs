@@ -44,6 +44,21 @@ impl<'a> BorrowedMessagesBlock<'a> {
     pub(super) fn is_result(&self) -> bool {
         self.kind == "tool_result"
     }
+
+    /// Reports whether the block is a segment of its own in a message of this role: a result, or a readable summary of
+    /// all earlier messages.
+    pub(super) fn is_apart(&self, role: &str) -> bool {
+        match role {
+            "user" => self.is_result(),
+            "assistant" => compaction_summary(self).is_some(),
+            _ => false,
+        }
+    }
+
+    /// Reports whether the block is text to a reader, or nothing at all.
+    pub(super) fn is_text(&self) -> bool {
+        matches!(part(self, false, ""), Ok(None | Some(Part::Text(_))))
+    }
 }
 
 /// A message's content: blocks or a text.
@@ -96,7 +111,8 @@ impl<'a> BorrowedMessagesItem<'a> {
     }
 }
 
-/// Returns the segments of a message: a segment for each result, in order, then a segment for all other content.
+/// Returns the segments of a message: a segment for each result or compaction, in order, then a segment for all other
+/// content.
 ///
 /// # Errors
 /// [`ParseError`] for other JSON than a message.
@@ -111,11 +127,13 @@ pub(super) fn segments(item: &str, index: usize) -> Result<Vec<ItemSegment>, Par
     };
     let (mut pieces, mut parts) = (Vec::new(), Vec::new());
     for (at, block) in blocks.iter().enumerate() {
+        let place = format!("messages[{index}].content[{at}]");
         // Each result can be pruned by itself, so it is a segment of its own.
-        if block.is_result() && item.role == "user" {
-            pieces.push(result(block, &format!("messages[{index}].content[{at}]"))?);
-        } else {
-            parts.extend(part(block, item.role == "assistant", &format!("messages[{index}].content[{at}]"))?);
+        match block.is_apart(&item.role) {
+            true if block.is_result() => pieces.push(result(block, &place)?),
+            true => pieces
+                .extend(compaction_summary(block).map(|said| ItemSegment::Summary(vec![Part::text(said)]))),
+            false => parts.extend(part(block, item.role == "assistant", &place)?),
         }
     }
     // The API demands results before all other content, so the segments keep that order.
@@ -192,22 +210,25 @@ fn part(block: &BorrowedMessagesBlock<'_>, by_model: bool, place: &str) -> Resul
             }))
         }
         "image" | "document" => Some(sourced(block, place)?),
-        kind @ ("search_result" | "compaction") => {
-            let readable = if by_model { compaction_summary(block) } else { search_result_text(block) };
-            Some(match readable {
-                Some(text) => Part::text(text),
-                None => Part::Opaque(OpaquePart { kind: kind.to_owned(), native: block.native() }),
-            })
-        }
+        "search_result" if !by_model => Some(match search_result_text(block) {
+            Some(text) => Part::text(text),
+            None => Part::Opaque(OpaquePart { kind: block.kind.clone(), native: block.native() }),
+        }),
         kind => Some(Part::Opaque(OpaquePart { kind: kind.to_owned(), native: block.native() })),
     })
 }
 
-/// Returns the summary in a `compaction` block. `None` for other blocks, and for summaries readable only to
-/// Anthropic. Source: `BetaCompactionBlockParam` of Anthropic's SDK for Python.
+/// The first line of a summary in a `compaction` block, behind [`MARK`]. In another wire the block becomes a message of
+/// the user, and no person wrote it.
+const COMPACTED: &str = "of the conversation so far, by the server that its client used before:";
+
+/// Returns the summary in a `compaction` block, below a first line that says what it is. `None` for other blocks, and for
+/// summaries readable only to Anthropic. Source: `BetaCompactionBlockParam` of Anthropic's SDK for Python.
 fn compaction_summary(block: &BorrowedMessagesBlock<'_>) -> Option<String> {
     let summary = (block.kind == "compaction").then(|| block.text("content")).flatten()?;
-    (!summary.trim().is_empty()).then_some(summary)
+    let is_marked = summary.trim_start().starts_with(MARK);
+    let said = if is_marked { summary.clone() } else { format!("{MARK} {COMPACTED}\n\n{summary}") };
+    (!summary.trim().is_empty()).then_some(said)
 }
 
 /// Returns title, source and texts of a `search_result` block, a line each. `None` for other blocks, and where no text

@@ -95,26 +95,25 @@ fn change(
         }
         BorrowedMessagesContent::Blocks(blocks) => blocks,
     };
-    let has_results = item.role == "user";
-    // Only a user's message has results. The same block type elsewhere would be part of what was said.
-    let results = if has_results { blocks.iter().filter(|block| block.is_result()).count() } else { 0 };
-    if fates.len() < results || fates.len() > results + 1 {
+    let apart = blocks.iter().filter(|block| block.is_apart(&item.role)).count();
+    if fates.len() < apart || fates.len() > apart + 1 {
         return Err(misfit(index));
     }
-    let (mut answered, rest) = (fates.iter(), fates.get(results));
+    let (mut own, rest) = (fates.iter(), fates.get(apart));
     let mut content: Vec<String> = Vec::new();
     let mut shown = false;
     for block in blocks {
-        if has_results && block.is_result() {
+        if block.is_apart(&item.role) {
             content.extend(
-                result(block, answered.next().unwrap_or(&SegmentEdit::Keep)).ok_or_else(|| misfit(index))?,
+                with_content(block, own.next().unwrap_or(&SegmentEdit::Keep)).ok_or_else(|| misfit(index))?,
             );
             continue;
         }
         match rest {
             None | Some(SegmentEdit::Keep) => content.push(block.raw.to_owned()),
             Some(SegmentEdit::Drop) => {}
-            // The new text replaces all other blocks of the message, so it is written only once.
+            // The new text stands for all text of the message. Pictures and files stay beside it.
+            Some(SegmentEdit::Show(_)) if !block.is_text() => content.push(block.raw.to_owned()),
             Some(SegmentEdit::Show(text)) if !shown => {
                 shown = true;
                 content.push(text_block(text));
@@ -132,8 +131,8 @@ fn misfit(index: usize) -> ParseError {
     ParseError::field(format!("messages[{index}]"), "the change does not fit the message")
 }
 
-/// Returns an edited result. The outer `None` if the result is no object.
-fn result(block: &BorrowedMessagesBlock<'_>, fate: &SegmentEdit) -> Option<Option<String>> {
+/// Returns an edited result or compaction. The outer `None` if the block is no object.
+fn with_content(block: &BorrowedMessagesBlock<'_>, fate: &SegmentEdit) -> Option<Option<String>> {
     match fate {
         SegmentEdit::Keep => Some(Some(block.raw.to_owned())),
         SegmentEdit::Drop => Some(None),

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::item::BorrowedMessagesBlock;
 use crate::edit::{PartialResponse, PartialToolCall, StreamParser, StreamPosition};
-use crate::finish::finish_of_reason;
+use crate::finish::{failed_for, finish_of_reason, is_failure};
 use crate::raw_json::RawObject;
 use crate::raw_json::{elements, field, fields, text_field};
 use crate::server_error::error_in_place_of_answer;
@@ -235,8 +235,18 @@ pub(super) fn whole(body: &str) -> Option<PartialResponse> {
     if text_field(&said, "type").as_deref() != Some("message") {
         return None;
     }
-    let mut seen = PartialResponse { id: text_field(&said, "id"), over: true, ..PartialResponse::default() };
-    seen.finish = text_field(&said, "stop_reason").as_deref().map(finish);
+    let reason = text_field(&said, "stop_reason");
+    // A whole answer always has a reason. Without one its server stopped in the middle.
+    let over = reason.is_some();
+    let mut seen = PartialResponse { id: text_field(&said, "id"), over, ..PartialResponse::default() };
+    seen.finish = reason.as_deref().filter(|reason| !is_failure(reason)).map(finish);
+    // Anthropic has no error in an answer; relays put that of their upstream there.
+    seen.error = field(&said, "error").filter(|error| *error != "null").map(str::to_owned);
+    seen.error =
+        seen.error.or_else(|| reason.filter(|reason| is_failure(reason)).map(|reason| failed_for(&reason)));
+    if seen.error.is_some() {
+        seen.finish = None;
+    }
     for block in elements(field(&said, "content")?)?.into_iter().filter_map(BorrowedMessagesBlock::read) {
         match block.kind.as_str() {
             "text" => seen.text.push_str(&block.text("text").unwrap_or_default()),

@@ -90,10 +90,20 @@ fn a_search_result_in_a_tool_result_is_text() {
 }
 
 #[test]
-fn a_readable_compaction_block_is_text() {
-    let block =
-        r#"{"role":"assistant","content":[{"type":"compaction","content":"So far: the port is 4711."}]}"#;
-    assert_eq!(segments(block), [ItemSegment::Assistant(text("So far: the port is 4711."))]);
+fn a_readable_compaction_block_is_a_summary() {
+    let block = r#"{"role":"assistant","content":[
+        {"type":"compaction","content":"So far: the port is 4711."},{"type":"text","text":"And now?"}]}"#;
+    let found = segments(block);
+    let [ItemSegment::Summary(summary), ItemSegment::Assistant(said)] = &found[..] else {
+        panic!("{found:?}")
+    };
+    let summary = summary[0].as_text().unwrap();
+    assert!(summary.starts_with(longhaul_core::plan::MARK), "{summary}");
+    assert!(summary.ends_with("\n\nSo far: the port is 4711."), "{summary}");
+    assert_eq!(*said, text("And now?"));
+    // A summary of ours has such a line already.
+    let ours = r#"{"role":"assistant","content":[{"type":"compaction","content":"[SUMMARY] of 9 earlier messages."}]}"#;
+    assert_eq!(segments(ours), [ItemSegment::Summary(text("[SUMMARY] of 9 earlier messages."))]);
 }
 
 /// Neither block is guessed at: the upstream's own server may read both.

@@ -4,9 +4,10 @@ use bytes::Bytes;
 
 use super::hidden::{self, HiddenItemInsertions};
 use super::item::BorrowedResponsesItem;
+use crate::edit::media::text_beside_media;
 use crate::edit::patch::{ItemListWriter, RequestPatch};
 use crate::edit::{AnswerPrefill, GO_ON, ParseError, RenderOp, RequestEdit, RequestEnvelope, SegmentEdit};
-use crate::raw_json::{quote, with_field};
+use crate::raw_json::{field, quote, with_field};
 
 /// Returns the request with `edited`'s changes.
 ///
@@ -98,6 +99,10 @@ fn changed(raw: &str, index: usize, fates: &[SegmentEdit]) -> Result<Option<Stri
         _ => return Err(misfit(index)),
     };
     let item = BorrowedResponsesItem::read(raw, index)?;
+    let is_typed = item.kind == "message" && item.role.as_deref() == Some("user");
+    let media = if is_typed { field(&item.fields, "content") } else { None };
+    let block = format!(r#"{{"type":"input_text","text":{text}}}"#);
+    let text = media.and_then(|content| text_beside_media(content, &block)).unwrap_or(text);
     let field = match item.kind.as_str() {
         "message" => "content",
         "function_call" => "arguments",

@@ -5,7 +5,8 @@ use serde_json::value::RawValue;
 
 use super::item::{BorrowedResponsesItem, reasoning};
 use super::stream_parser::{ResponsesStreamEvent, finish};
-use crate::edit::{PartialResponse, PartialToolCall};
+use crate::edit::{AnswerEvents, PartialResponse, PartialToolCall};
+use crate::finish::failed_for;
 use crate::raw_json::{elements, field, fields, string, text_field, with_field};
 use crate::sse::SseEvent;
 use crate::usage::responses_usage;
@@ -30,7 +31,80 @@ pub(super) fn answer(body: &str) -> Option<PartialResponse> {
     seen.finish = finish(&status, field(&said, "incomplete_details"), called);
     seen.usage = field(&said, "usage").and_then(responses_usage);
     seen.error = field(&said, "error").filter(|error| *error != "null").map(|_| body.to_owned());
+    if status == "failed" {
+        seen.error = seen.error.or_else(|| Some(failed_for(&status)));
+    }
     Some(seen)
+}
+
+/// Returns a whole answer as the events of a stream.
+pub(super) fn events(body: &str) -> Option<AnswerEvents> {
+    let said = fields(body)?;
+    let unset = [
+        ("status", "\"in_progress\""),
+        ("output", "[]"),
+        ("error", "null"),
+        ("incomplete_details", "null"),
+        ("usage", "null"),
+    ];
+    let begun = unset
+        .into_iter()
+        .fold(Some(body.to_owned()), |response, (name, value)| with_field(&response?, name, value))?;
+    let mut written = EventList::default();
+    written.write("response.created", &format!(r#""response":{begun}"#));
+    for (index, item) in elements(field(&said, "output")?)?.into_iter().enumerate() {
+        written.write_item(index, item)?;
+    }
+    let content = written.events.clone();
+    let status = text_field(&said, "status").unwrap_or_else(|| "completed".to_owned());
+    written.write(&format!("response.{status}"), &format!(r#""response":{body}"#));
+    Some(AnswerEvents { end: written.events.split_off(content.len()), content })
+}
+
+/// The events of a whole answer, numbered from 0.
+#[derive(Default)]
+struct EventList {
+    events: Vec<Bytes>,
+}
+
+impl EventList {
+    /// Writes an event with these fields behind its type and number.
+    fn write(&mut self, kind: &str, fields: &str) {
+        let number = self.events.len();
+        let data = format!(r#"{{"type":"{kind}","sequence_number":{number},{fields}}}"#);
+        self.events.push(format!("event: {kind}\ndata: {data}\n\n").into());
+    }
+
+    /// Writes the events of an item. Only the texts of a message have events of their own.
+    fn write_item(&mut self, index: usize, item: &str) -> Option<()> {
+        let said = fields(item)?;
+        let is_message = text_field(&said, "type").as_deref() == Some("message");
+        let begun = match is_message {
+            true => with_field(&with_field(item, "content", "[]")?, "status", "\"in_progress\"")?,
+            false => item.to_owned(),
+        };
+        self.write("response.output_item.added", &format!(r#""output_index":{index},"item":{begun}"#));
+        let id = field(&said, "id").unwrap_or("\"\"");
+        let parts = if is_message { elements(field(&said, "content")?)? } else { Vec::new() };
+        for (at, part) in parts.into_iter().enumerate() {
+            self.write_part(&format!(r#""item_id":{id},"output_index":{index},"content_index":{at}"#), part)?;
+        }
+        self.write("response.output_item.done", &format!(r#""output_index":{index},"item":{item}"#));
+        Some(())
+    }
+
+    fn write_part(&mut self, place: &str, part: &str) -> Option<()> {
+        let said = fields(part)?;
+        let text = field(&said, "text").filter(|text| text.starts_with('"'));
+        let begun = if text.is_some() { with_field(part, "text", "\"\"")? } else { part.to_owned() };
+        self.write("response.content_part.added", &format!(r#"{place},"part":{begun}"#));
+        if let Some(text) = text {
+            self.write("response.output_text.delta", &format!(r#"{place},"delta":{text}"#));
+            self.write("response.output_text.done", &format!(r#"{place},"text":{text}"#));
+        }
+        self.write("response.content_part.done", &format!(r#"{place},"part":{part}"#));
+        Some(())
+    }
 }
 
 fn read(item: &BorrowedResponsesItem<'_>, seen: &mut PartialResponse) {
