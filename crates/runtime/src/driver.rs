@@ -476,6 +476,7 @@ pub(crate) fn failure(error: longhaul_providers::ProviderError) -> ModelCallFail
         message: error.message,
         retryable: error.retryable,
         retry_after_ms: error.retry_after.map(|time| time.as_millis() as u64),
+        is_bad_sample: error.is_bad_sample,
         refuses_tools: error.refuses_tools,
         refused_parameter: error.refused_parameter,
         output_limit: error.output_limit,

@@ -100,6 +100,8 @@ pub struct ProviderError {
     pub retryable: bool,
     /// `true` if the request was never sent, because the server could not be reached.
     pub unsent: bool,
+    /// `true` if the error is about the text that the model wrote, so that the same request may succeed at once.
+    pub is_bad_sample: bool,
     /// `true` if the model takes no tools, according to the error, or if the server was started without tools.
     pub refuses_tools: bool,
     /// The parameter that the error refuses by name, if the request can do without it.
@@ -137,6 +139,7 @@ impl ProviderError {
             retry_after: None,
             retryable,
             unsent: false,
+            is_bad_sample: false,
             refuses_tools: false,
             refused_parameter: None,
             output_limit: None,

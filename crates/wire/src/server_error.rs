@@ -11,6 +11,7 @@ use crate::{ProviderError, field_fault, output_limit, overflow, refused_paramete
 
 mod foreign;
 mod no_tools;
+mod passing;
 mod retry_delay;
 
 pub(crate) use foreign::error_in_place_of_answer;
@@ -23,7 +24,8 @@ pub fn from_response(status: u16, wait: Option<Duration>, body: String) -> Provi
     let said = ServerErrorFields::read(&body);
     let message = said.message(&body);
     let verdict = ErrorClassification::of_refused_content(status, &message)
-        .unwrap_or_else(|| ErrorClassification::of_status(status, &said.words));
+        .unwrap_or_else(|| ErrorClassification::of_status(status, &said.words))
+        .or_passing(Some(status), &message);
     let mut error = build(verdict, message, &body, Some(status));
     error.message = format!("{} (HTTP {status})", error.message);
     error.retry_after = wait.or(error.retry_after);
@@ -40,6 +42,7 @@ pub fn from_answer(payload: &str) -> ProviderError {
         (None, Some(status)) => ErrorClassification::of_status(status, &said.words),
         (None, None) => ErrorClassification::of_text(&said.message(payload)),
     };
+    let verdict = verdict.or_passing(None, &said.message(payload));
     let mut error = build(verdict, said.message(payload), payload, None);
     error.body = Some(payload.to_owned());
     error
@@ -49,6 +52,7 @@ fn build(verdict: ErrorClassification, message: String, body: &str, status: Opti
     let mut error = ProviderError::new(verdict.code, message);
     error.retryable = verdict.retryable;
     error.status = status;
+    error.is_bad_sample = is_bad_sample(body);
     // An overflow comes first, because its words match other rows too and only this code leads to a compaction.
     if let Some(overflow) = overflow::recognise(status, body) {
         error.code = ErrorCode::ContextOverflow;
@@ -91,6 +95,13 @@ fn build(verdict: ErrorClassification, message: String, body: &str, status: Opti
     error
 }
 
+/// Returns whether an error is about the text that the model wrote, and not about the request: a call that does not fit
+/// its tool. Another attempt often succeeds.
+fn is_bad_sample(body: &str) -> bool {
+    // Groq's codes, and the field in which the text of the model stands.
+    ["tool_use_failed", "output_parse_failed", "failed_generation"].iter().any(|word| body.contains(word))
+}
+
 /// Returns the message with its codes, which are more exact than some messages.
 fn said_and_typed(message: &str, body: &str) -> String {
     let codes = ServerErrorFields::read(body).words.join(" ");
@@ -125,8 +136,9 @@ const WORDS: &[(&[&str], ErrorClassification)] = &[
     // `overloaded_error` and `api_error` are Anthropic's words, `engine_overloaded_error` is Moonshot's.
     (&[ "overloaded_error", "overloaded", "engine_overloaded", "engine_overloaded_error", "server_error", "api_error", "internal_error", "internal", "internal_server_error", "unavailable", "unavailable_error", "service_unavailable", ], again(ErrorCode::ThirdParty)),
     (&["not_found_error", "model_not_found", "not_found", "invalid_model"], permanent(ErrorCode::NotFound)),
-    // `tool_use_failed` is Groq's word for a call that does not fit its tool.
-    (&[ "invalid_request_error", "invalid_argument", "bad_request", "badrequesterror", "invalid_prompt", "tool_use_failed", "not_supported_error", ], permanent(ErrorCode::InvalidRequest)),
+    // Groq's words for a call that does not fit its tool, and for an answer that does not fit its form.
+    (&["tool_use_failed", "output_parse_failed"], again(ErrorCode::ThirdParty)),
+    (&[ "invalid_request_error", "invalid_argument", "bad_request", "badrequesterror", "invalid_prompt", "not_supported_error", ], permanent(ErrorCode::InvalidRequest)),
 ];
 
 /// The words of a filter that refuses a request with the status of a bad key (OpenRouter, xAI).
@@ -208,11 +220,22 @@ impl ErrorClassification {
             409 => again(ErrorCode::Conflict),
             // The server lacks the method or the version of HTTP, and no repetition changes that.
             501 | 505 => permanent(ErrorCode::InvalidRequest),
-            // Anthropic reports an overload as 529.
-            425 | 500..=599 => again(ErrorCode::ThirdParty),
+            // Anthropic reports an overload as 529, TGI a failed generation as 424, and Google a cancelled call as 499.
+            421 | 423..=425 | 499..=599 => again(ErrorCode::ThirdParty),
             400..=499 => said.unwrap_or(permanent(ErrorCode::InvalidRequest)),
             _ => permanent(ErrorCode::ThirdParty),
         }
+    }
+
+    /// Returns the classification of passing trouble if a bad request is told in such words. A named part is refused
+    /// again, whatever the words.
+    fn or_passing(self, status: Option<u16>, message: &str) -> Self {
+        if self.code != ErrorCode::InvalidRequest {
+            return self;
+        }
+        let names_part =
+            refused_part::read(status, self.code, message).is_some_and(|refusal| refusal.is_specific());
+        passing::read(message).filter(|_| !names_part).unwrap_or(self)
     }
 
     /// Classifies a refusal of content that the status alone would misread. `None` for every other error.
@@ -300,6 +323,15 @@ impl ServerErrorFields {
                 .find_map(|key| object.get(*key).filter(|inner| !inner.is_null()))
         {
             self.take(inner, depth + 1);
+        }
+        // OpenRouter says only that a provider failed. The provider's own error is a text beside.
+        if let Some(raw) = object.get("metadata").and_then(|metadata| metadata.get("raw")?.as_str()) {
+            match serde_json::from_str::<Value>(raw) {
+                Ok(inner) if depth < 8 => self.take(&inner, depth + 1),
+                Ok(_) => {}
+                Err(_) if raw.trim_start().starts_with('<') => {}
+                Err(_) => self.say(raw),
+            }
         }
         // FastAPI, which vLLM and SGLang are built on, names the message `detail`, or `msg` in a list of details.
         for key in MESSAGE_KEYS {

@@ -238,6 +238,16 @@ pub(crate) const STANDING_SCOPES: &str = "from now on, from here on, always, nev
     никогда, впредь, отныне, с этого момента, каждый раз, altijd, nooit, voortaan, vanaf nu, telkens, zawsze, nigdy, od \
     teraz, odtąd, za każdym razem";
 
+/// Clauses that lead to what is said behind them: connectives, thanks, labels, and names of assistants.
+pub(crate) const DISCOURSE_MARKERS: &str = "also, ok, okay, okay so, so, hey, hi, hello, oh, oh and, well, thanks, thank you, great, by the \
+    way, btw, one more thing, another thing, one thing, note, please note, nota bene, plus, finally, lastly, again, reminder, \
+    remember, important, in addition, additionally, besides, furthermore, fyi, ps, claude, chatgpt, gpt, gemini, qwen, copilot, \
+    assistant, agent, übrigens, noch etwas, noch eins, außerdem, ausserdem, hinweis, wichtig, bitte beachten, danke, hallo, au \
+    fait, de plus, en outre, aussi, encore une chose, autre chose, remarque, merci, bonjour, por cierto, además, otra cosa, una \
+    cosa más, nota, importante, gracias, hola, a proposito, inoltre, un'altra cosa, grazie, ciao, a propósito, além disso, mais \
+    uma coisa, outra coisa, obrigado, obrigada, olá, кстати, также, ещё, и ещё, ещё одно, важно, спасибо, привет, trouwens, ook, \
+    let op, nog iets, bedankt, belangrijk, przy okazji, ponadto, jeszcze jedno, uwaga, ważne, dzięki, dziękuję";
+
 /// Forms of a request in Chinese, Japanese and Korean questions.
 pub(crate) const UNSPACED_REQUESTS: &str = "能不能 可不可以 可以 能否 请 請 くれますか くれませんか もらえますか もらえませんか いただけますか いただけませんか \
     주시겠 주실 줄래";

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use super::lexicon::{
-    LEXICONS, NO_PROHIBITIONS, PROHIBITING_DETERMINERS, REQUEST_PHRASES, SLIGHT_WORDS, STANDING_SCOPES,
+    DISCOURSE_MARKERS, LEXICONS, NO_PROHIBITIONS, PROHIBITING_DETERMINERS, REQUEST_PHRASES, SLIGHT_WORDS, STANDING_SCOPES,
     UNSPACED_COMMANDS, UNSPACED_QUESTIONS, UNSPACED_REQUESTS, UNSPACED_SCOPE,
 };
 use super::polite::{ANSWERS, is_plea, is_plea_part, is_plea_word, is_wish};
@@ -39,6 +39,9 @@ const MOOD_SCORE: i32 = 2;
 
 /// The part of the score that a scope adds.
 const SCOPE_SCORE: i32 = 2;
+
+/// The part of the score that a scope without an end adds to a command, beside [`SCOPE_SCORE`].
+const STANDING_SCORE: i32 = 2;
 
 /// The part of the score that a prohibition without a verb adds. It holds for all answers, unlike a single command.
 const PROHIBITION_SCORE: i32 = 3;
@@ -116,6 +119,10 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
     if has_scope(&plain) || has_unspaced(body, UNSPACED_SCOPE) {
         score += SCOPE_SCORE;
     }
+    // "Check every crate" names a task of today. "From now on" names none.
+    if is_asked && has_standing_scope(&plain) {
+        score += STANDING_SCORE;
+    }
     if binds(body) {
         score += 1;
     }
@@ -155,8 +162,7 @@ fn is_standing_request(sentence: &str) -> bool {
 
 /// Returns whether words have a scope that holds beyond the next answer.
 pub(super) fn has_standing_scope(words: &[&str]) -> bool {
-    static SCOPES: LazyLock<PhraseSet> = LazyLock::new(|| PhraseSet::of([STANDING_SCOPES].into_iter()));
-    has_phrase(&SCOPES, words)
+    has_phrase(&WORD_CLASSES.standing, words)
 }
 
 /// The words for each one, in several languages.
@@ -325,6 +331,13 @@ impl PhraseSet {
         }
         Self(by_first)
     }
+
+    /// Returns the number of words of the longest phrase that `words` begin with; 0 if there is none.
+    fn prefix_len(&self, words: &[&str]) -> usize {
+        let [first, others @ ..] = words else { return 0 };
+        let rests = self.0.get(first).into_iter().flatten();
+        rests.filter(|rest| starts_with(others, rest)).map(|rest| rest.len() + 1).max().unwrap_or(0)
+    }
 }
 
 /// The union of the closed word classes of all languages. A text may mix languages, and a short sentence does not show
@@ -337,6 +350,8 @@ struct WordClasses {
     first_person: BTreeSet<&'static str>,
     second_person: BTreeSet<&'static str>,
     scope: PhraseSet,
+    standing: PhraseSet,
+    discourse: PhraseSet,
 }
 
 static WORD_CLASSES: LazyLock<WordClasses> = LazyLock::new(|| {
@@ -351,6 +366,8 @@ static WORD_CLASSES: LazyLock<WordClasses> = LazyLock::new(|| {
         first_person: union(|lexicon| lexicon.first_person),
         second_person: union(|lexicon| lexicon.second_person),
         scope: PhraseSet::of(LEXICONS.iter().map(|lexicon| lexicon.scope)),
+        standing: PhraseSet::of([STANDING_SCOPES].into_iter()),
+        discourse: PhraseSet::of([DISCOURSE_MARKERS].into_iter()),
     }
 });
 
@@ -390,12 +407,11 @@ fn is_command(words: &[String]) -> bool {
     let clauses: Vec<Vec<&str>> = words
         .split(|word| word == CLAUSE)
         .map(|clause| clause.iter().map(String::as_str).collect::<Vec<&str>>())
-        // "Please, answer in French" has its command behind the word of courtesy.
-        .skip_while(|clause| clause.iter().all(|word| WORD_CLASSES.lead_ins.contains(*word)))
+        .skip_while(|clause| is_before_command(clause))
         .filter(|clause| !clause.is_empty())
         .collect();
     let Some(first) = clauses.first() else { return false };
-    if is_imperative(first) || is_negated_infinitive(first) {
+    if is_imperative(first) || is_negated_infinitive(first) || is_imperative_behind_scope(first) {
         return true;
     }
     // "If it fails then stop" has no comma before its command.
@@ -406,6 +422,20 @@ fn is_command(words: &[String]) -> bool {
     let is_main = |clause: &[&str]| is_imperative(clause) || is_condition && is_single_command(clause);
     (WORD_CLASSES.subordinators.contains(first[0]) || is_inverted)
         && (clauses[1..].iter().any(|clause| is_main(clause)) || is_main(&first[then..]))
+}
+
+/// Returns whether a clause is an imperative behind a scope: "from now on answer in French".
+fn is_imperative_behind_scope(clause: &[&str]) -> bool {
+    let scope = WORD_CLASSES.standing.prefix_len(clause);
+    scope > 0 && is_imperative(&clause[scope..])
+}
+
+/// Returns whether a clause only leads to the command behind it: "Please, answer in French", "By the way, no tables".
+fn is_before_command(clause: &[&str]) -> bool {
+    clause.iter().all(|word| WORD_CLASSES.lead_ins.contains(*word))
+        || [&WORD_CLASSES.discourse, &WORD_CLASSES.standing]
+            .iter()
+            .any(|phrases| phrases.prefix_len(clause) == clause.len())
 }
 
 /// Words between a condition and its consequence.

@@ -57,15 +57,20 @@ pub(super) fn answered(state: &mut LoopState, answer: ModelAnswer, out: &mut Vec
     let is_whole = state.session.history.is_paused() && answer.finish != ModelStopReason::ContentFilter;
     if !says_something(&parts) && answer.finish != ModelStopReason::Length && !is_whole {
         let failure = match answer.finish {
-            ModelStopReason::ContentFilter => {
-                ModelCallFailure::new(ErrorCode::Refused, "the provider withheld the answer", false)
-            }
+            // A filter that lets no word pass has most likely judged the request.
+            ModelStopReason::ContentFilter => ModelCallFailure {
+                refusal: Some(Box::default()),
+                ..ModelCallFailure::new(ErrorCode::Refused, "the provider withheld the answer", false)
+            },
             _ => ModelCallFailure::new(ErrorCode::ThirdParty, empty_answer(&parts), true),
         };
         let failure = ModelCallFailure { usage: answer.usage, ..failure };
-        if failure.retryable && state.step.broken_answers > 0 && follows_tools(&state.session) {
+        let is_silent = failure.retryable && !parts.iter().any(is_readable_reasoning);
+        // A broken stream before says nothing about the model, which may have an answer.
+        if is_silent && state.step.empty_answers > 0 && follows_tools(&state.session) {
             return end_without_words(state, &step, &failure, out);
         }
+        state.step.empty_answers += u32::from(is_silent);
         return match failure.retryable && state.stop.is_none() {
             true => server_wait::answer_broke(state, &step, failure, Vec::new(), out),
             false => failed(state, failure, Vec::new(), out),
@@ -116,6 +121,14 @@ pub(super) fn failed(
         state.phase = RunPhase::Storing;
         return state.append_with(events, Vec::new(), vec![step], AppendContinuation::Boundary, out);
     }
+    let has_answered = began || says_something(&partial);
+    // A server that has begun to answer has taken the request, so the fault lies in the answer.
+    let is_about_answer = has_answered
+        && failure.code == ErrorCode::InvalidRequest
+        && !failure.refusal.as_ref().is_some_and(|refusal| refusal.is_specific());
+    if failure.is_bad_sample || is_about_answer {
+        return server_wait::answer_broke(state, &step, failure, partial, out);
+    }
     if unnamed_refusal::is_overflow(state, &failure, &partial) {
         return overflowed(state, &step, unnamed_refusal::as_overflow(failure), partial, out);
     }
@@ -123,7 +136,7 @@ pub(super) fn failed(
         return;
     }
     if failure.retryable {
-        return match began || says_something(&partial) {
+        return match has_answered {
             true => server_wait::answer_broke(state, &step, failure, partial, out),
             false => server_wait::server_failed(state, &step, failure, out),
         };

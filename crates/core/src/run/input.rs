@@ -135,6 +135,8 @@ pub struct ModelCallFailure {
     pub retryable: bool,
     /// The wait that the provider asked for, in milliseconds.
     pub retry_after_ms: Option<u64>,
+    /// `true` if the error is about the text that the model wrote, so that the same request may succeed at once.
+    pub is_bad_sample: bool,
     /// `true` if the server says that the model takes no tools.
     pub refuses_tools: bool,
     /// The parameter of the request that the error refuses by name.
@@ -159,6 +161,7 @@ impl ModelCallFailure {
             message: message.into(),
             retryable,
             retry_after_ms: None,
+            is_bad_sample: false,
             refuses_tools: false,
             refused_parameter: None,
             output_limit: None,

@@ -95,6 +95,8 @@ pub(super) struct StepGuards {
     pub(super) patience_is_over: bool,
     /// The number of broken answers of the step.
     pub(super) broken_answers: u32,
+    /// The number of empty answers among them.
+    pub(super) empty_answers: u32,
     /// The number of repetitions of the step without parts that the server refused.
     pub(super) omissions: u32,
     /// The number of repetitions of the step in a form that a refusal has taught.

@@ -197,3 +197,49 @@ fn a_list_in_the_place_of_a_text_is_a_refusal_of_pictures() {
     let refusal = from_response(422, None, body.to_owned()).refusal.unwrap();
     assert_eq!((refusal.kind, refusal.takes_none), (Some(RefusedPartKind::Image), true));
 }
+
+#[test]
+fn trouble_that_passes_is_told_from_a_bad_request_under_400() {
+    for message in [
+        "Rate limit exceeded, please try again later",
+        "当前分组上游负载已饱和，请稍后再试",
+        "Model unloaded by user or crashed, it has crashed",
+        "Request to load model is already in progress",
+        "ServiceUnavailableException: Too many connections, please wait before trying again.",
+        "The model is currently unavailable. Please retry.",
+    ] {
+        let body = serde_json::json!({ "error": { "message": message, "type": "invalid_request_error" } });
+        let error = from_response(400, None, body.to_string());
+        assert!(error.retryable && error.refusal.is_none(), "{message}: {error:?}");
+    }
+    let picture = r#"{"error":{"message":"Could not process image, please try again later"}}"#;
+    let error = from_response(400, None, picture.to_owned());
+    assert!(!error.retryable && error.refusal.is_some(), "a named part is refused again: {error:?}");
+}
+
+#[test]
+fn statuses_of_a_failed_generation_are_tried_again() {
+    for status in [421, 423, 424, 499] {
+        let error = from_response(status, None, r#"{"error":"Request failed during generation"}"#.to_owned());
+        assert!(error.retryable, "{status}");
+    }
+}
+
+#[test]
+fn a_bad_sample_is_no_fault_of_the_request() {
+    let body = r#"{"error":{"message":"Failed to call a function.","type":"invalid_request_error",
+        "code":"tool_use_failed","failed_generation":"<function=read>"}}"#;
+    for error in [from_response(400, None, body.to_owned()), from_answer(body)] {
+        assert!(error.retryable && error.is_bad_sample && error.refusal.is_none(), "{error:?}");
+    }
+}
+
+#[test]
+fn the_error_of_a_provider_behind_a_router_is_told() {
+    let body = r#"{"error":{"message":"Provider returned error","code":400,
+        "metadata":{"raw":"{\"error\":{\"message\":\"messages.2: tool_use ids must be unique\"}}","provider_name":"X"}}}"#;
+    let error = from_response(400, None, body.to_owned());
+    assert_eq!(error.message, "messages.2: tool_use ids must be unique (HTTP 400)");
+    let body = r#"{"error":{"message":"Provider returned error","code":502,"metadata":{"raw":"engine died"}}}"#;
+    assert_eq!(from_response(502, None, body.to_owned()).message, "engine died (HTTP 502)");
+}

@@ -185,10 +185,12 @@ fn check_content(text: &str, replaced: &SummaryCheckInput<'_>) -> Result<(), Sum
     let mood = mood::SentenceMoodCounts::of(&outline.body);
     let names = TextNames::of(replaced.material);
     let named = names.named_in(text);
-    if mood.is_refusal(has_headings) {
+    // A heading in front makes no summary of a few sentences that speak of nothing in the conversation.
+    let is_hollow = named == 0;
+    if mood.is_refusal(has_headings) || is_hollow && mood.is_short_refusal() {
         return Err(SummaryDefect::Refusal);
     }
-    if mood.is_question(has_headings) {
+    if mood.is_question(has_headings) || is_hollow && mood.is_short_question() {
         return Err(SummaryDefect::Question);
     }
     if !has_headings {

@@ -113,7 +113,8 @@ fn quick_answers_about_placeholders_are_the_exact_ones() {
     let (budget, policy) = (Budget::new(20_000, None), pruning(0, 0));
     let now = meter::read(&log.history, log.fixed);
     let occasion = PlanTrigger::Routine;
-    let context = PlanContext::new(&log.history, log.fixed, budget, &policy, &occasion, now, 20_000);
+    let line = line_at(&log.history, log.fixed, &budget, &policy, now.bound());
+    let context = PlanContext::new(&log.history, log.fixed, budget, &policy, &occasion, now, line);
     let view = log.history.view();
     let marked: Vec<usize> =
         (0..view.len()).filter(|at| matches!(view[*at].kind, ViewItemKind::Result { .. })).collect();

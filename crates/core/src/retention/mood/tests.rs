@@ -280,3 +280,38 @@ fn answers_that_are_obliged_to_something_are_orders() {
     ]);
     assert_no_orders(&["The answer was short.", "Note: the build failed.", "Your replies have helped me."]);
 }
+
+#[test]
+fn a_leading_scope_or_clause_hides_no_command() {
+    for order in [
+        "From now on answer in French.",
+        "From now on, answer in French.",
+        "Od teraz odpowiadaj po polsku.",
+        "A partir de ahora responde en francés.",
+        "С этого момента отвечай по-французски.",
+        "À partir de maintenant réponds en anglais.",
+    ] {
+        assert!(order_score(order) >= CLEAR_ORDER_SCORE + STANDING_SCORE, "{}: {order}", order_score(order));
+    }
+    assert_orders(&[
+        "Also, cite the source.",
+        "Okay, so use metric units.",
+        "Claude, use British spelling.",
+        "By the way, write dates as YYYY-MM-DD.",
+        "One more thing: put prices in euros.",
+        "Note: answer in French.",
+        "Hey, stop using emojis.",
+        "Übrigens, schreib Preise in Euro.",
+        "Por cierto, escribe los precios en euros.",
+        "Au fait, écris les prix en euros.",
+        "Кстати, пиши цены в евро.",
+    ]);
+}
+
+#[test]
+fn a_scope_without_an_end_outweighs_a_task_of_today() {
+    let task = "Check every crate of delivery 408, and tell me only if one is over 19 kilos.";
+    for order in ["From now on answer in French.", "Always cite a source.", "Never use tables."] {
+        assert!(order_score(order) > order_score(task) + 1, "{order}");
+    }
+}

@@ -65,6 +65,9 @@ pub(super) struct SentenceMoodCounts {
     chars: usize,
 }
 
+/// The most sentences of a text that may be a refusal or a question below headings.
+const MAX_HOLLOW_SENTENCES: usize = 6;
+
 /// The length from which on a text has content of its own, even with another mood at its ends. In characters.
 const LONG_CHARS: usize = 600;
 
@@ -88,6 +91,18 @@ impl SentenceMoodCounts {
         let plainly = !has_headings && self.begins_denying;
         // A summary reports failures too, so below headings only a short text of nothing but denials is a refusal.
         mostly && self.denials > 0 && (!has_headings || self.sentences <= 3) || plainly
+    }
+
+    /// Returns whether a few sentences begin with a denial.
+    pub(super) fn is_short_refusal(&self) -> bool {
+        self.begins_denying && self.sentences <= MAX_HOLLOW_SENTENCES
+    }
+
+    /// Returns whether a few sentences are questions for the most part.
+    pub(super) fn is_short_question(&self) -> bool {
+        self.questions > 0
+            && self.questions * 2 >= self.sentences
+            && self.sentences <= MAX_HOLLOW_SENTENCES
     }
 
     /// Returns whether the text is mainly a question.

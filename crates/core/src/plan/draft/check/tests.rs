@@ -149,6 +149,16 @@ const BAD: &[(&str, &[SummaryDefect])] = {
         ("К сожалению, я не могу пересказать этот разговор о файле src/auth/login.rs.", &[Refusal]),
         ("Goal: I'm sorry, but I can't help with summarising this conversation about your shop.", &[Refusal]),
         (
+            "## Goal\nI'm sorry, but I can't help with summarising this conversation. It may hold private data of a \
+             third party. Please contact an administrator. They will decide what happens with it.",
+            &[Refusal],
+        ),
+        (
+            "## Next steps\nShould I go on with the summary, or would you like me to do something else first? I am here \
+             to help with anything that you need.",
+            &[Question],
+        ),
+        (
             "Would you like me to go on with src/auth/retry.rs or should I first repair the handlers?",
             &[Question],
         ),
