@@ -9,9 +9,11 @@ use futures_util::stream::unfold;
 use tokio::time::timeout;
 
 use super::super::UpstreamDisposition;
+use super::super::send::kind_of;
 use super::COMMENT;
 use crate::gateway::ReplyStream;
-use longhaul_wire::edit::{GatewayError, GatewayErrorKind, WireCodec};
+use longhaul_wire::edit::{GatewayError, WireCodec};
+use longhaul_wire::server_error;
 
 /// Returns a stream that sends comments until the upstream begins. Errors then arrive inside the stream.
 pub(in crate::exchange) fn delayed_stream(
@@ -56,9 +58,11 @@ impl DelayedAnswer {
                 ) => self.state = DelayedAnswerState::Open(stream),
                 Ok(UpstreamDisposition::Whole(status, _, body)) => {
                     // The status line has gone out as success, so a refusal can only arrive as an event.
-                    let said: String = String::from_utf8_lossy(&body).chars().take(2_000).collect();
-                    let fault =
-                        GatewayError { status, ..GatewayError::new(GatewayErrorKind::Upstream, said) };
+                    let body = String::from_utf8_lossy(&body);
+                    let kind = kind_of(status, &body);
+                    // The client reads the upstream's words, and not its JSON inside another.
+                    let said = server_error::from_response(status.as_u16(), None, body.into_owned()).message;
+                    let fault = GatewayError { status, ..GatewayError::new(kind, said) };
                     return Some(self.wire.error_event(&fault));
                 }
                 Err(fault) => return Some(self.wire.error_event(&fault)),
