@@ -41,7 +41,7 @@ const MOOD_SCORE: i32 = 2;
 const SCOPE_SCORE: i32 = 2;
 
 /// The part of the score that a scope without an end adds to a command, beside [`SCOPE_SCORE`].
-const STANDING_SCORE: i32 = 3;
+const STANDING_SCORE: i32 = 4;
 
 /// The part of the score that a prohibition without a verb adds. It holds for all answers, unlike a single command.
 const PROHIBITION_SCORE: i32 = 3;

@@ -57,11 +57,9 @@ pub(super) fn answered(state: &mut LoopState, answer: ModelAnswer, out: &mut Vec
     let is_whole = state.session.history.is_paused() && answer.finish != ModelStopReason::ContentFilter;
     if !says_something(&parts) && answer.finish != ModelStopReason::Length && !is_whole {
         let failure = match answer.finish {
-            // A filter that lets no word pass has most likely judged the request.
-            ModelStopReason::ContentFilter => ModelCallFailure {
-                refusal: Some(Box::default()),
-                ..ModelCallFailure::new(ErrorCode::Refused, "the provider withheld the answer", false)
-            },
+            ModelStopReason::ContentFilter => {
+                ModelCallFailure::new(ErrorCode::Refused, "the provider withheld the answer", false)
+            }
             _ => ModelCallFailure::new(ErrorCode::ThirdParty, empty_answer(&parts), true),
         };
         let failure = ModelCallFailure { usage: answer.usage, ..failure };

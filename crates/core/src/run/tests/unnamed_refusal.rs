@@ -2,8 +2,6 @@
 
 use super::*;
 
-const SUMMARY: &str = "Goal: go on with the turns, reading what each of them asks for";
-
 /// A refusal in words that no table knows.
 fn unnamed(request_number: u32) -> ModelCallFailure {
     let message = format!("kérés elutasítva (kérésazonosító {request_number})");
@@ -33,16 +31,19 @@ fn accepted_turns(stage: &mut Stage, turns: usize) {
     }
 }
 
-/// The summariser's answer to its newest request, if it was asked.
-fn summarise(stage: &mut Stage, effects: Vec<RunEffect>) -> Vec<RunEffect> {
-    let task = effects.iter().find_map(|effect| match effect {
-        RunEffect::Summarise { task, .. } => Some(*task),
-        _ => None,
-    });
-    let Some(task) = task else { return effects };
-    let parts = vec![Part::text(SUMMARY)];
-    let answer = ModelAnswer { parts, finish: ModelStopReason::Stop, usage: None, envelope: None };
-    stage.feed(RunLoopInput::Summarised { task, answer: Ok(answer) })
+/// Lets every request for a summary fail, so that an extract takes its place. Returns the effects behind it.
+fn summarise(stage: &mut Stage, mut effects: Vec<RunEffect>) -> Vec<RunEffect> {
+    let task_in = |effects: &[RunEffect]| {
+        effects.iter().find_map(|effect| match effect {
+            RunEffect::Summarise { task, .. } => Some(*task),
+            _ => None,
+        })
+    };
+    while let Some(task) = task_in(&effects) {
+        let failure = ModelCallFailure::new(ErrorCode::InvalidRequest, "no summary", false);
+        effects = stage.feed(RunLoopInput::Summarised { task, answer: Err(failure) });
+    }
+    effects
 }
 
 fn active_omissions(stage: &Stage) -> usize {
