@@ -95,7 +95,7 @@ async fn sealed_items_of_others_and_damaged_ones_are_refused() {
 }
 
 #[tokio::test]
-async fn quotes_and_orders_in_a_compaction_block_survive_the_next_compaction() {
+async fn orders_and_facts_in_a_compaction_block_survive_the_next_compaction() {
     const SECTIONS: &str = "Standing orders, in force until they are removed:\n- o1: Never push to main.\n\n\
         What the user said, oldest first; later words win:\n[1] Port the parser to Rust.\n\nGoal: the port 4711.";
     // With the first line of a summary of ours, and as another program would write it.
@@ -123,7 +123,7 @@ async fn quotes_and_orders_in_a_compaction_block_survive_the_next_compaction() {
             body(reply).await;
             let sent = server.received().last().unwrap().json()["messages"].to_string();
             assert!(!sent.contains("I go on with it."), "{speaks:?}: it is left out: {sent}");
-            for kept in ["Never push to main.", "Port the parser to Rust.", "the port 4711"] {
+            for kept in ["Never push to main.", "the port 4711"] {
                 assert_eq!(sent.matches(kept).count(), 1, "{speaks:?}: {kept}: {sent}");
             }
         }

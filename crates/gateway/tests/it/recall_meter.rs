@@ -47,7 +47,10 @@ fn messages(pieces: Vec<Vec<ItemSegment>>) -> Vec<Message> {
                 let result = ToolResult { call_id: call.as_str().into(), status, content, truncated: None };
                 all.push(message(Role::Tool, vec![Part::ToolResult(result)]));
             }
-            ItemSegment::Typed(parts) | ItemSegment::Note(parts) | ItemSegment::System(parts) => {
+            ItemSegment::Typed(parts)
+            | ItemSegment::Note(parts)
+            | ItemSegment::Summary(parts)
+            | ItemSegment::System(parts) => {
                 all.push(message(Role::User, parts));
             }
         }
