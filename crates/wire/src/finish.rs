@@ -46,7 +46,9 @@ pub(crate) fn finish_of_reason(reason: &str) -> Option<ModelStopReason> {
         "content_filter" | "sensitive" | "safety" | "refusal" => ModelStopReason::ContentFilter,
         // `error` comes from Mistral and OpenRouter, `network_error` from Zhipu, `insufficient_system_resource` from
         // DeepSeek. vLLM and SGLang say `abort` where the engine has dropped the request.
-        "abort" | "aborted" | "cancelled" | "error" | "network_error" | "insufficient_system_resource" => return None,
+        "abort" | "aborted" | "cancelled" | "error" | "network_error" | "insufficient_system_resource" => {
+            return None;
+        }
         _ => ModelStopReason::Other,
     })
 }

@@ -198,8 +198,14 @@ async fn errors_after_that_stand_in_the_stream() {
     refuses.send(true).unwrap();
     let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
     let last = out.rsplit(": keep-alive\n\n").next().unwrap();
-    assert!(last.starts_with("data: {\"error\":") && last.contains("\"message\":\"bad key (HTTP 401)\""), "{out}");
-    assert!(last.contains("\"authentication_error\""), "a client must not take it for trouble that passes: {out}");
+    assert!(
+        last.starts_with("data: {\"error\":") && last.contains("\"message\":\"bad key (HTTP 401)\""),
+        "{out}"
+    );
+    assert!(
+        last.contains("\"authentication_error\""),
+        "a client must not take it for trouble that passes: {out}"
+    );
     assert!(last.ends_with("data: [DONE]\n\n"));
 }
 

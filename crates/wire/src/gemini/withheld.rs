@@ -53,7 +53,8 @@ pub(super) fn error(finish: ModelStopReason, envelope: &RawObject) -> Option<Pro
     let feedback = envelope.object("promptFeedback").unwrap_or_default();
     let codes = [feedback.text("blockReason").into_iter().collect(), blocked(&feedback)].concat();
     let words = feedback.text("blockReasonMessage");
-    let error = finish::error(ErrorCode::Refused, "Google's filter refused the request", &codes, words, envelope);
+    let error =
+        finish::error(ErrorCode::Refused, "Google's filter refused the request", &codes, words, envelope);
     // The filter judged the request, so the same request is refused again. A part of it may be left out.
     Some(ProviderError { refusal: Some(Box::default()), ..error })
 }

@@ -240,6 +240,7 @@ fn the_error_of_a_provider_behind_a_router_is_told() {
         "metadata":{"raw":"{\"error\":{\"message\":\"messages.2: tool_use ids must be unique\"}}","provider_name":"X"}}}"#;
     let error = from_response(400, None, body.to_owned());
     assert_eq!(error.message, "messages.2: tool_use ids must be unique (HTTP 400)");
-    let body = r#"{"error":{"message":"Provider returned error","code":502,"metadata":{"raw":"engine died"}}}"#;
+    let body =
+        r#"{"error":{"message":"Provider returned error","code":502,"metadata":{"raw":"engine died"}}}"#;
     assert_eq!(from_response(502, None, body.to_owned()).message, "engine died (HTTP 502)");
 }

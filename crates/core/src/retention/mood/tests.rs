@@ -227,12 +227,7 @@ fn conditions_with_a_command_are_orders() {
         "Jeśli test nie przejdzie, przerwij.",
         "如果测试失败，请停下。",
     ]);
-    assert_no_orders(&[
-        "If so, great.",
-        "If not, fine.",
-        "For dinner, pasta.",
-        "If that works, good.",
-    ]);
+    assert_no_orders(&["If so, great.", "If not, fine.", "For dinner, pasta.", "If that works, good."]);
 }
 
 #[test]

@@ -100,9 +100,7 @@ impl SentenceMoodCounts {
 
     /// Returns whether a few sentences are questions for the most part.
     pub(super) fn is_short_question(&self) -> bool {
-        self.questions > 0
-            && self.questions * 2 >= self.sentences
-            && self.sentences <= MAX_HOLLOW_SENTENCES
+        self.questions > 0 && self.questions * 2 >= self.sentences && self.sentences <= MAX_HOLLOW_SENTENCES
     }
 
     /// Returns whether the text is mainly a question.
