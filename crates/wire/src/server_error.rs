@@ -222,7 +222,7 @@ impl ErrorClassification {
             501 | 505 => permanent(ErrorCode::InvalidRequest),
             // Anthropic reports an overload as 529, TGI a failed generation as 424, and Google a cancelled call as 499.
             421 | 423..=425 | 499..=599 => again(ErrorCode::ThirdParty),
-            400..=499 => said.unwrap_or(permanent(ErrorCode::InvalidRequest)),
+            400..=498 => said.unwrap_or(permanent(ErrorCode::InvalidRequest)),
             _ => permanent(ErrorCode::ThirdParty),
         }
     }

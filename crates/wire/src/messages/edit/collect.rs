@@ -24,7 +24,7 @@ pub(super) fn events(body: &str) -> Option<AnswerEvents> {
     let unset = [("content", "[]"), ("stop_reason", "null"), ("stop_sequence", "null"), ("error", "null")];
     let unset = unset.into_iter().filter(|(name, _)| *name != "error" || field(&said, name).is_some());
     let message =
-        unset.fold(Some(body.to_owned()), |message, (name, value)| with_field(&message?, name, value))?;
+        unset.try_fold(body.to_owned(), |message, (name, value)| with_field(&message, name, value))?;
     let mut content = vec![event("message_start", &format!(r#""message":{message}"#))];
     for (index, block) in elements(field(&said, "content")?)?.into_iter().enumerate() {
         let begun = format!(r#""index":{index},"content_block":{block}"#);

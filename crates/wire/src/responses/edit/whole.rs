@@ -49,7 +49,7 @@ pub(super) fn events(body: &str) -> Option<AnswerEvents> {
     ];
     let begun = unset
         .into_iter()
-        .fold(Some(body.to_owned()), |response, (name, value)| with_field(&response?, name, value))?;
+        .try_fold(body.to_owned(), |response, (name, value)| with_field(&response, name, value))?;
     let mut written = EventList::default();
     written.write("response.created", &format!(r#""response":{begun}"#));
     for (index, item) in elements(field(&said, "output")?)?.into_iter().enumerate() {
