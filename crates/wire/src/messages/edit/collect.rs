@@ -22,7 +22,7 @@ pub(super) fn events(body: &str) -> Option<AnswerEvents> {
     let value = |name: &str| field(&said, name).unwrap_or("null");
     // An error is no content, and the end alone says why the answer has ended.
     let unset = [("content", "[]"), ("stop_reason", "null"), ("stop_sequence", "null"), ("error", "null")];
-    let unset = unset.into_iter().filter(|(name, _)| *name != "error" || field(&said, name).is_some());
+    let mut unset = unset.into_iter().filter(|(name, _)| *name != "error" || field(&said, name).is_some());
     let message =
         unset.try_fold(body.to_owned(), |message, (name, value)| with_field(&message, name, value))?;
     let mut content = vec![event("message_start", &format!(r#""message":{message}"#))];
