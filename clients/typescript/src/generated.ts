@@ -1415,7 +1415,9 @@ export interface components {
              * @description The time when a placeholder replaced the result, in milliseconds since 1970.
              */
             compactedAt?: number;
-            /** @description The error that cut off an answer marked `lost`. */
+            /** @description The id of the paused answer that a `lost` attempt was to continue. */
+            continues?: string;
+            /** @description The error that cut off an answer marked `lost` or `paused`. */
             error?: components["schemas"]["Failed"];
             id: string;
             interrupted?: components["schemas"]["Cut"];
@@ -1542,6 +1544,8 @@ export interface components {
             damaged?: number[];
             hasMore: boolean;
             messages: components["schemas"]["Message"][];
+            /** @description The ends of runs on this page that did not end with their answer, if there are any. */
+            runEnds?: components["schemas"]["RunEnd"][];
         };
         MessageShare: {
             /** Format: int64 */
@@ -1884,6 +1888,19 @@ export interface components {
             /** Format: int64 */
             steps: number;
             usage: components["schemas"]["TokenUsage"] | null;
+        };
+        /** @description The end of a run that failed, was cancelled, or reached a limit. */
+        RunEnd: {
+            /**
+             * Format: int64
+             * @description Milliseconds since 1970.
+             */
+            at: number;
+            error?: components["schemas"]["Failed"];
+            finishReason: components["schemas"]["FinishReason"];
+            runId: string;
+            /** Format: int64 */
+            seq: number;
         };
         RunError: {
             code: components["schemas"]["ProblemCode"];
