@@ -119,9 +119,8 @@ pub(super) fn failed(
         state.phase = RunPhase::Storing;
         return state.append_with(events, Vec::new(), vec![step], AppendContinuation::Boundary, out);
     }
-    let has_answered = began || says_something(&partial);
-    // A server that has begun to answer has taken the request, so the fault lies in the answer.
-    let is_about_answer = has_answered
+    // A server that has written a part of the answer has taken the request, so the fault lies in the answer.
+    let is_about_answer = says_something(&partial)
         && failure.code == ErrorCode::InvalidRequest
         && !failure.refusal.as_ref().is_some_and(|refusal| refusal.is_specific());
     if failure.is_bad_sample || is_about_answer {
@@ -134,7 +133,7 @@ pub(super) fn failed(
         return;
     }
     if failure.retryable {
-        return match has_answered {
+        return match began || says_something(&partial) {
             true => server_wait::answer_broke(state, &step, failure, partial, out),
             false => server_wait::server_failed(state, &step, failure, out),
         };
