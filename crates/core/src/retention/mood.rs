@@ -503,9 +503,23 @@ fn is_imperative(clause: &[&str]) -> bool {
     // "Running the tests takes long", "Usually it works": such forms begin statements.
     let is_verbal_noun = first.ends_with("ing") || first.ends_with("ly");
     let is_number = first.chars().all(|char| char.is_ascii_digit());
-    let is_subject = rest.first().is_some_and(|word| WORD_CLASSES.auxiliaries.contains(word));
+    let is_subject = begins_with_auxiliary(rest);
     !is_verbal_noun && !is_number && !is_subject && !rest.is_empty()
 }
+
+/// Returns whether words begin with a form of an auxiliary verb, so that the word before them is a subject.
+fn begins_with_auxiliary(words: &[&str]) -> bool {
+    match words {
+        // "Marie a compté" has the auxiliary, and "cite a source" the article.
+        ["a", next, ..] => next.ends_with('é') || SHORT_PARTICIPLES.contains(next),
+        [word, ..] => WORD_CLASSES.auxiliaries.contains(word),
+        [] => false,
+    }
+}
+
+/// French participles that do not end in "é".
+const SHORT_PARTICIPLES: &[&str] =
+    &["eu", "fait", "dit", "mis", "pris", "vu", "fini", "reçu", "lu", "pu", "dû", "voulu", "écrit", "ouvert"];
 
 fn has_scope(words: &[&str]) -> bool {
     has_phrase(&WORD_CLASSES.scope, words)

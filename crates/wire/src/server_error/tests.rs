@@ -60,7 +60,7 @@ const IN_BAND: &[(&str, ErrorCode, bool)] = &[
     (r#"{"error":{"code":"insufficient_quota","message":"pay"}}"#, ErrorCode::RateLimitExceeded, false),
     (r#"{"error":{"type":"authentication_error","message":"who"}}"#, ErrorCode::Auth, false),
     (r#"{"error":{"type":"timeout_error","message":"late"}}"#, ErrorCode::Timeout, true),
-    (r#"{"error":{"code":"tool_use_failed","type":"invalid_request_error","message":"m","status_code":400}}"#, ErrorCode::InvalidRequest, false),
+    (r#"{"error":{"code":"tool_use_failed","type":"invalid_request_error","message":"m","status_code":400}}"#, ErrorCode::ThirdParty, true),
     (r#"{"error":{"message":"m","code":"context_length_exceeded"}}"#, ErrorCode::ContextOverflow, false),
     (r#"{"error":"Rate limit reached"}"#, ErrorCode::RateLimitExceeded, true),
     (r#"{"error":"The model has crashed"}"#, ErrorCode::ThirdParty, true),

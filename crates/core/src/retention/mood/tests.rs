@@ -304,6 +304,16 @@ fn a_leading_scope_or_clause_hides_no_command() {
 }
 
 #[test]
+fn an_article_is_no_auxiliary() {
+    assert_orders(&[
+        "Always cite a source.",
+        "Write a test for each change.",
+        "Add a comment where it surprises.",
+    ]);
+    assert_no_orders(&["Marie a compté les caisses hier.", "Paul a fait le tour du dépôt."]);
+}
+
+#[test]
 fn a_scope_without_an_end_outweighs_a_task_of_today() {
     let task = "Check every crate of delivery 408, and tell me only if one is over 19 kilos.";
     for order in ["From now on answer in French.", "Always cite a source.", "Never use tables."] {
