@@ -26,7 +26,7 @@ use self::reading::{One, Wire, recorded};
 /// An answer with a provider's error in the middle, and a recording whose first and last line lack their closing
 /// brace.
 const FAILS: &[(&str, ErrorCode)] = &[
-    ("test_tool_use_failed_error_streaming", ErrorCode::InvalidRequest),
+    ("test_tool_use_failed_error_streaming", ErrorCode::ThirdParty),
     ("openai/vercel__ai/parallel-tool-call-wrapper.1.chunks.txt", ErrorCode::TruncatedStream),
 ];
 
