@@ -59,7 +59,8 @@ test('a session that failed is marked in the list; when it goes well again, the 
 
 test('an answer whose connection broke is one message, live and after a reload', async (t) => {
   const { page, model } = await world(t);
-  model.answers.push({ text: 'Half of the', cut: true }, { text: 'The whole answer.' });
+  // A pause lets the words arrive before the connection is cut.
+  model.answers.push({ text: 'Half of the', delay: 300, cut: true }, { text: 'The whole answer.' });
   await say(page, 'Hello');
   await until('the answer', async () => (await conversation(page)).at(-1)?.[1] === 'The whole answer.');
   await page.locator('#stop').waitFor({ state: 'hidden' });
