@@ -521,6 +521,7 @@ fn begins_with_auxiliary(words: &[&str]) -> bool {
 const SHORT_PARTICIPLES: &[&str] =
     &["eu", "fait", "dit", "mis", "pris", "vu", "fini", "reçu", "lu", "pu", "dû", "voulu", "écrit", "ouvert"];
 
+/// Returns whether words have a scope: the time or the frequency with which an order holds.
 fn has_scope(words: &[&str]) -> bool {
     has_phrase(&WORD_CLASSES.scope, words)
 }

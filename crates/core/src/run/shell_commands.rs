@@ -95,7 +95,7 @@ fn text_of(chars: &[ShellChar]) -> String {
     text
 }
 
-/// How well a pattern fits a command line.
+/// A match of a pattern with a command line, by its certainty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PatternFit {
     /// No command fits.

@@ -82,7 +82,7 @@ pub(crate) async fn model_with(
     .await
 }
 
-/// What a model writes of `text` as far as its window has room, or its refusal of a request that does not fit.
+/// Returns the part of `text` for which the model's window has room, or the refusal of a request that does not fit.
 fn written(
     window: usize,
     dialect: Dialect,

@@ -113,7 +113,7 @@ mod tests {
         adaptations
     }
 
-    /// What is learned from a list of faults as FastAPI sends it, with status 422.
+    /// Returns the adaptations that a list of faults teaches, in the form that FastAPI sends with status 422.
     fn learned_from_fault(fault: &str) -> RequestAdaptations {
         let mut adaptations = RequestAdaptations::default();
         let body = format!(r#"{{"detail":[{fault}]}}"#);

@@ -8,7 +8,7 @@ use super::{ShellChar, ShellCommands, ShellWord};
 /// The deepest nesting of brackets and quotes in a substitution.
 const MAX_BRACKETS: usize = 64;
 
-/// What becomes of the next word.
+/// The role of the next word of a shell line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum NextWord {
     /// The word is part of the command.

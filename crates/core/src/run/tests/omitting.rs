@@ -297,7 +297,7 @@ fn signed_call(signature: &str) -> Part {
     Part::ToolCall(ToolCall { native: Some(RawJson(native)), ..unsigned })
 }
 
-/// Whether each call that the model is shown has its provider's item.
+/// Returns, for each call that the model is shown, whether the call has its provider's item.
 fn signed_calls(stage: &Stage) -> Vec<bool> {
     let messages = request_messages(stage.run.history().view());
     messages.iter().flat_map(Message::tool_calls).map(|call| call.native.is_some()).collect()
