@@ -131,6 +131,11 @@ long-sessions sizes="1 25 100":
 publish-dry-run:
     cargo publish --workspace --dry-run --locked
 
+# How long the page takes to open a session of 2,000 messages, and its longest task while an answer streams.
+page-times:
+    cargo build
+    cd crates/server/web-tests && npm ci --silent && LONGHAUL="$PWD/../../../target/debug/longhaul" node --test measure/long.mjs
+
 # A small model that reads ten files, before a real model server (URL without /v1); `--pi FOLDER` runs pi beside.
 small-model url model *options:
     cargo build
