@@ -46,6 +46,7 @@ pub(crate) mod retention;
 pub mod retention_report;
 pub mod run;
 #[doc(hidden)]
+mod shell;
 pub mod shortening;
 #[doc(hidden)]
 pub mod stop_flag;

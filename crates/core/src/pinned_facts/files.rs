@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::shell::{self, ShellCommand, ShellWord, has_option};
-use super::{line, tools};
+use super::shell::has_option;
+use super::{line, shell, tools};
+use crate::shell::{ShellCommand, ShellWord};
 
 /// The longest text that counts as a path, in bytes.
 const MAX_PATH_BYTES: usize = 300;
@@ -247,7 +248,7 @@ fn has_any(tool: &str, words: &[&str]) -> bool {
 fn of_shell(line: &str, found: &mut Vec<FileAccess>) {
     let mut folder = String::new();
     for command in shell::commands(line) {
-        let Some((program, arguments)) = command.program() else {
+        let Some((program, arguments)) = shell::program(&command) else {
             // A redirection without a program, such as `> file`, empties a file.
             of_writes(&command, &folder, found);
             continue;
@@ -256,8 +257,8 @@ fn of_shell(line: &str, found: &mut Vec<FileAccess>) {
             // The target of `cd $DIR` is unknown, so later paths stay as they are written.
             folder = arguments
                 .first()
-                .filter(|to| to.literal)
-                .map_or(String::new(), |to| below(&folder, &to.text));
+                .filter(|to| to.is_known())
+                .map_or(String::new(), |to| below(&folder, to.text()));
             continue;
         }
         of_program(program, arguments, &folder, found);
@@ -267,16 +268,16 @@ fn of_shell(line: &str, found: &mut Vec<FileAccess>) {
 
 /// Adds the files of a command's redirections.
 fn of_writes(command: &ShellCommand, folder: &str, found: &mut Vec<FileAccess>) {
-    for write in command.writes.iter().filter(|write| !write.file.text.starts_with("/dev/")) {
-        let verb = if write.append { FileAction::Modified } else { FileAction::Created };
-        add_word(found, verb, folder, &write.file);
+    for output in command.outputs.iter().filter(|output| !output.file.text().starts_with("/dev/")) {
+        let verb = if output.appends { FileAction::Modified } else { FileAction::Created };
+        add_word(found, verb, folder, &output.file);
     }
 }
 
 /// Adds the files that a known program works on.
 fn of_program(program: &str, arguments: &[ShellWord], folder: &str, found: &mut Vec<FileAccess>) {
     let plain: Vec<&ShellWord> =
-        arguments.iter().filter(|word| !word.text.is_empty() && !word.text.starts_with(['-', '+'])).collect();
+        arguments.iter().filter(|word| !word.text().is_empty() && !word.text().starts_with(['-', '+'])).collect();
     match (program, plain.as_slice()) {
         ("cat" | "head" | "tail" | "less" | "more" | "nl" | "bat", files) => {
             add_words(found, FileAction::Read, folder, files);
@@ -293,8 +294,8 @@ fn of_program(program: &str, arguments: &[ShellWord], folder: &str, found: &mut 
             let verb = if in_place { FileAction::Modified } else { FileAction::Read };
             // The first word is the script, unless an option has named the script already.
             if has_option(arguments, &["-e", "-f"])
-                && looks_like_path(&first.text)
-                && !first.text.starts_with("s/")
+                && looks_like_path(first.text())
+                && !first.text().starts_with("s/")
             {
                 add_word(found, verb, folder, first);
             }
@@ -305,7 +306,7 @@ fn of_program(program: &str, arguments: &[ShellWord], folder: &str, found: &mut 
         }
         ("mv", [from @ .., to]) => of_move(from, to, folder, true, found),
         ("cp", [from @ .., to]) => of_move(from, to, folder, false, found),
-        ("git", [sub, rest @ ..]) => match (sub.text.as_str(), rest) {
+        ("git", [sub, rest @ ..]) => match (sub.text(), rest) {
             ("rm", files) => add_words(found, FileAction::Deleted, folder, files),
             ("mv", [from @ .., to]) => of_move(from, to, folder, true, found),
             _ => {}
@@ -319,10 +320,12 @@ fn of_program(program: &str, arguments: &[ShellWord], folder: &str, found: &mut 
 fn of_move(from: &[&ShellWord], to: &ShellWord, folder: &str, gone: bool, found: &mut Vec<FileAccess>) {
     for old in from {
         add_word(found, if gone { FileAction::Deleted } else { FileAction::Read }, folder, old);
-        let into = from.len() > 1 || to.text.ends_with('/') || to.text == ".";
-        let name = old.text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        let text = if into { below(&to.text, name) } else { to.text.clone() };
-        add_word(found, FileAction::Created, folder, &ShellWord { text, literal: old.literal && to.literal });
+        let into = from.len() > 1 || to.text().ends_with('/') || to.text() == ".";
+        let name = old.text().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        let path = if into { below(to.text(), name) } else { to.text().to_owned() };
+        if old.is_known() && to.is_known() {
+            add_path(found, FileAction::Created, folder, &path);
+        }
     }
 }
 
@@ -332,9 +335,16 @@ fn add_words(found: &mut Vec<FileAccess>, verb: FileAction, folder: &str, words:
 
 /// Adds the file that a word names. Words with variables or patterns name none.
 fn add_word(found: &mut Vec<FileAccess>, verb: FileAction, folder: &str, word: &ShellWord) {
+    if word.is_known() {
+        add_path(found, verb, folder, word.text());
+    }
+}
+
+/// Adds the file of a path relative to `folder`.
+fn add_path(found: &mut Vec<FileAccess>, verb: FileAction, folder: &str, path: &str) {
     // A bare number is the value of an option, as in `head -n 20`.
-    if word.literal && !word.is_number() {
-        add(found, verb, &below(folder, &word.text));
+    if !path.bytes().all(|byte| byte.is_ascii_digit()) {
+        add(found, verb, &below(folder, path));
     }
 }
 

@@ -279,17 +279,17 @@ fn is_version(word: &str) -> bool {
 fn branch(command: &str) -> Option<String> {
     let commands = shell::commands(command);
     commands.iter().rev().find_map(|command| {
-        let Some(("git", arguments)) = command.program() else { return None };
+        let Some(("git", arguments)) = shell::program(command) else { return None };
         let mut words = arguments.iter();
-        let sub = words.next()?.text.as_str();
-        let mut options = words.clone().take_while(|word| word.text.starts_with('-'));
-        let makes = options.any(|word| matches!(word.text.as_str(), "-b" | "-B" | "-c" | "-C"));
+        let sub = words.next()?.text();
+        let mut options = words.clone().take_while(|word| word.text().starts_with('-'));
+        let makes = options.any(|word| matches!(word.text(), "-b" | "-B" | "-c" | "-C"));
         // `git checkout NAME` may name a file as well as a branch, so it counts only with an option that creates one.
         if !(sub == "checkout" && makes || sub == "switch") {
             return None;
         }
-        let name = words.find(|word| !word.text.starts_with('-'))?;
-        let fits = name.literal && (1..=MAX_NAME_BYTES).contains(&name.text.len());
-        fits.then(|| name.text.clone())
+        let name = words.find(|word| !word.text().starts_with('-'))?;
+        let fits = name.is_known() && (1..=MAX_NAME_BYTES).contains(&name.text().len());
+        fits.then(|| name.text().to_owned())
     })
 }

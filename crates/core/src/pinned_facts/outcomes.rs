@@ -212,13 +212,13 @@ const GIT_LOOKING: &[&str] = &["blame", "diff", "grep", "log", "ls-files", "rev-
 fn only_looks(line: &str) -> bool {
     let commands = shell::commands(line);
     commands.iter().all(|command| {
-        let writes = command.writes.iter().any(|write| !write.file.text.starts_with("/dev/"));
-        let Some((program, arguments)) = command.program() else { return !writes };
+        let writes = command.outputs.iter().any(|output| !output.file.text().starts_with("/dev/"));
+        let Some((program, arguments)) = shell::program(command) else { return !writes };
         let looks = match program {
-            "git" => arguments.first().is_some_and(|sub| GIT_LOOKING.contains(&sub.text.as_str())),
+            "git" => arguments.first().is_some_and(|sub| GIT_LOOKING.contains(&sub.text())),
             "sed" => !shell::has_option(&command.words, &["-i", "--in-place"]),
             "find" => !shell::has_option(&command.words, &["-delete", "-exec"]),
-            "xargs" => arguments.iter().any(|word| LOOKING.contains(&word.text.as_str())),
+            "xargs" => arguments.iter().any(|word| LOOKING.contains(&word.text())),
             _ => LOOKING.contains(&program),
         };
         looks && !writes

@@ -1,17 +1,16 @@
-//! The simple commands that a shell would run for a command line, as far as its text tells.
+//! The commands that a shell would run for a command line, as far as its text tells.
 //!
 //! A rule that denies `rm *` must also fit `true; /bin/rm x` and `sh -c 'rm x'`. So each command is also read without
 //! its quotes, without the path of its program, and behind programs that run others. The text cannot tell everything:
 //! what an expansion gives is unknown, and a part that cannot be read makes the whole command doubtful.
 
-mod reader;
 #[cfg(test)]
 mod tests;
 
-use self::reader::ShellReader;
+use crate::shell::{ShellPart, ShellScript, ShellText, ShellWord};
 
-/// The most characters of all commands together. A longer command line is doubtful.
-const MAX_CHARS: usize = 200_000;
+/// The most bytes of all commands together. A longer command line is doubtful.
+const MAX_BYTES: usize = 200_000;
 
 /// The deepest nesting of shells and substitutions.
 const MAX_DEPTH: usize = 16;
@@ -36,65 +35,6 @@ const RESERVED: [&str; 12] =
 /// Programs that change what later words mean.
 const REDEFINING: [&str; 2] = ["alias", "enable"];
 
-/// A character of a word after the shell has read quotes and escapes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum ShellChar {
-    /// The character itself.
-    Literal(char),
-    /// Any text: what an expansion or a pattern of file names gives. Holds its source.
-    Unknown(String),
-}
-
-/// A word of a command.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct ShellWord {
-    chars: Vec<ShellChar>,
-    /// `true` if a part of the word was quoted or escaped.
-    is_quoted: bool,
-}
-
-impl ShellWord {
-    /// Returns the text, with the source of unknown parts.
-    fn text(&self) -> String {
-        text_of(&self.chars)
-    }
-
-    fn is_known(&self) -> bool {
-        !self.chars.iter().any(|part| matches!(part, ShellChar::Unknown(_)))
-    }
-
-    /// Returns the part behind the last slash.
-    fn last_component(&self) -> &[ShellChar] {
-        let behind = self.chars.iter().rposition(|part| *part == ShellChar::Literal('/'));
-        &self.chars[behind.map_or(0, |slash| slash + 1)..]
-    }
-
-    /// Returns the name of the program that the word names.
-    fn program(&self) -> String {
-        text_of(self.last_component())
-    }
-
-    /// Returns whether the word sets a variable for the command behind it.
-    fn is_assignment(&self) -> bool {
-        let text = self.text();
-        let name = text.split_once('=').map(|(name, _)| name.strip_suffix('+').unwrap_or(name));
-        name.is_some_and(|name| {
-            name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        })
-    }
-}
-
-/// Returns a text, with the source of unknown parts.
-fn text_of(chars: &[ShellChar]) -> String {
-    let mut text = String::with_capacity(chars.len());
-    chars.iter().for_each(|part| match part {
-        ShellChar::Literal(c) => text.push(*c),
-        ShellChar::Unknown(source) => text.push_str(source),
-    });
-    text
-}
-
 /// A match of a pattern with a command line, by its certainty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PatternFit {
@@ -110,11 +50,11 @@ pub(super) enum PatternFit {
 #[derive(Debug, Default)]
 pub(super) struct ShellCommands {
     /// The texts of the commands: words with one blank between them.
-    commands: Vec<Vec<ShellChar>>,
+    commands: Vec<ShellText>,
     /// `true` if more may run than `commands` says.
     is_doubtful: bool,
-    /// The characters of all commands.
-    chars: usize,
+    /// The bytes of all commands.
+    bytes: usize,
 }
 
 impl ShellCommands {
@@ -127,7 +67,7 @@ impl ShellCommands {
 
     /// Returns how well a pattern fits. `fits` matches the pattern with a text.
     pub(super) fn fit(&self, pattern: &str, fits: impl Fn(&str, &str) -> bool) -> PatternFit {
-        if self.commands.iter().any(|command| fits(pattern, &text_of(command))) {
+        if self.commands.iter().any(|command| fits(pattern, command.as_str())) {
             return PatternFit::Yes;
         }
         let signs: Vec<char> = pattern.chars().collect();
@@ -137,19 +77,24 @@ impl ShellCommands {
 
     fn read_script(&mut self, script: &str, depth: usize) {
         // The line itself may write a long file. A script in a script counts, because it may be read several times.
-        self.chars += if depth > 0 { script.len() } else { 0 };
-        if depth > MAX_DEPTH || self.chars > MAX_CHARS {
+        self.bytes += if depth > 0 { script.len() } else { 0 };
+        if depth > MAX_DEPTH || self.bytes > MAX_BYTES {
             self.is_doubtful = true;
             return;
         }
-        ShellReader::new(script, depth, self).read();
+        let script = ShellScript::read(script);
+        self.is_doubtful |= script.is_doubtful;
+        for command in &script.commands {
+            self.add(&command.words, depth);
+            command.substitutions.iter().for_each(|script| self.read_script(script, depth + 1));
+        }
     }
 
     /// Adds a command of these words, and the commands that its program runs.
     fn add(&mut self, words: &[ShellWord], depth: usize) {
         let mut words = words;
         while let [first, rest @ ..] = words {
-            words = match first.text().as_str() {
+            words = match first.text() {
                 "function" => rest.get(1..).unwrap_or_default(),
                 // These run nothing by themselves. Their bodies are commands of their own.
                 "for" | "case" | "select" if !first.is_quoted => return,
@@ -160,7 +105,7 @@ impl ShellCommands {
         let Some(first) = words.first() else { return };
         self.add_run(words, depth);
         if first.program() == "find" {
-            let is_action = |word: &ShellWord| FIND_ACTIONS.contains(&word.text().as_str());
+            let is_action = |word: &ShellWord| FIND_ACTIONS.contains(&word.text());
             for at in (1..words.len()).filter(|at| is_action(&words[at - 1])) {
                 self.add_run(&words[at..], depth);
             }
@@ -182,7 +127,7 @@ impl ShellCommands {
     /// Adds the commands that may begin at any argument of a wrapper, and scripts among the arguments.
     fn add_wrapped(&mut self, wrapper: &str, arguments: &[ShellWord], depth: usize) {
         for (at, argument) in arguments.iter().enumerate() {
-            if self.chars > MAX_CHARS {
+            if self.bytes > MAX_BYTES {
                 self.is_doubtful = true;
                 return;
             }
@@ -195,7 +140,7 @@ impl ShellCommands {
             self.add_script(&argument.program(), rest, depth);
             // Some wrappers give their argument to a shell.
             if text.contains(|c: char| c.is_whitespace() || ";&|<>()$`".contains(c)) {
-                self.read_script(&text, depth + 1);
+                self.read_script(text, depth + 1);
             }
         }
     }
@@ -205,7 +150,7 @@ impl ShellCommands {
         let arguments = words.get(1..).unwrap_or_default();
         if program == "eval" {
             self.is_doubtful |= !arguments.iter().all(ShellWord::is_known);
-            let script: Vec<String> = arguments.iter().map(ShellWord::text).collect();
+            let script: Vec<&str> = arguments.iter().map(ShellWord::text).collect();
             self.read_script(&script.join(" "), depth + 1);
         }
         if !SHELLS.contains(&program) {
@@ -221,10 +166,10 @@ impl ShellCommands {
             // Options may have values, so any operand may be the script.
             for operand in operands {
                 self.is_doubtful |= !operand.is_known();
-                self.read_script(&operand.text(), depth + 1);
+                self.read_script(operand.text(), depth + 1);
             }
         } else if operands.peek().is_none() || has_option('s') {
-            let is_answer = |word: &ShellWord| matches!(word.text().as_str(), "--version" | "--help");
+            let is_answer = |word: &ShellWord| matches!(word.text(), "--version" | "--help");
             // The script is the input, which this text does not tell.
             self.is_doubtful |= !arguments.iter().any(is_answer);
         }
@@ -233,19 +178,19 @@ impl ShellCommands {
     fn add_text(&mut self, words: &[ShellWord]) {
         let [first, arguments @ ..] = words else { return };
         let name = first.last_component();
-        let forms = if name.len() < first.chars.len() { vec![&first.chars[..], name] } else { vec![name] };
-        if self.chars > MAX_CHARS {
+        if self.bytes > MAX_BYTES {
             self.is_doubtful = true;
             return;
         }
-        for form in forms {
-            let mut command = form.to_vec();
+        let has_folder = name.as_str().len() < first.text().len();
+        for form in std::iter::once(&name).chain(has_folder.then_some(&first.value)) {
+            let mut command = form.clone();
             for argument in arguments {
-                command.push(ShellChar::Literal(' '));
-                command.extend_from_slice(&argument.chars);
+                command.push(' ');
+                command.push_text(&argument.value);
             }
-            self.chars += command.len();
-            if self.chars > MAX_CHARS {
+            self.bytes += command.as_str().len();
+            if self.bytes > MAX_BYTES {
                 self.is_doubtful = true;
                 return;
             }
@@ -255,23 +200,23 @@ impl ShellCommands {
 }
 
 /// Returns whether a pattern fits a text for some value of its unknown parts.
-fn may_fit(pattern: &[char], text: &[ShellChar]) -> bool {
-    if text.iter().all(|part| matches!(part, ShellChar::Literal(_))) {
+fn may_fit(pattern: &[char], text: &ShellText) -> bool {
+    if text.is_known() {
         return false;
     }
     // The beginnings of the pattern that fit the text so far, by their length.
     let mut fitting = vec![false; pattern.len() + 1];
     fitting[0] = true;
     skip_stars(pattern, &mut fitting);
-    for part in text {
+    for part in text.parts() {
         let mut next = vec![false; pattern.len() + 1];
         for at in (0..=pattern.len()).filter(|at| fitting[*at]) {
             match (part, pattern.get(at)) {
                 // An unknown text may be whatever the pattern has next.
-                (ShellChar::Unknown(_), _) => next[at..].fill(true),
-                (ShellChar::Literal(_), Some('*')) => next[at] = true,
-                (ShellChar::Literal(c), Some(sign)) if *sign == '?' || sign == c => next[at + 1] = true,
-                (ShellChar::Literal(_), _) => {}
+                (ShellPart::Unknown, _) => next[at..].fill(true),
+                (ShellPart::Literal(_), Some('*')) => next[at] = true,
+                (ShellPart::Literal(c), Some(sign)) if *sign == '?' || *sign == c => next[at + 1] = true,
+                (ShellPart::Literal(_), _) => {}
             }
         }
         fitting = next;

@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use super::{ShellChar, ShellCommands, ShellWord};
+use super::{ShellCommand, ShellOutputFile, ShellScript, ShellWord};
 
 /// The deepest nesting of brackets and quotes in a substitution.
 const MAX_BRACKETS: usize = 64;
@@ -14,8 +14,12 @@ enum NextWord {
     /// The word is part of the command.
     #[default]
     Argument,
-    /// The word is the target of a redirection.
-    Target,
+    /// The word is where input comes from.
+    Input,
+    /// The word is the file that output goes to; `true` if it is appended.
+    Output(bool),
+    /// The word is the number of a stream that another one is joined with, or a file that output goes to.
+    StreamOrOutput,
     /// The word ends a here-document; `true` if tabs before it do not count.
     Delimiter(bool),
 }
@@ -28,23 +32,21 @@ struct HereDocument {
 }
 
 /// A reader of one script.
-pub(super) struct ShellReader<'s, 'c> {
+pub(super) struct ShellReader<'s> {
     rest: Peekable<Chars<'s>>,
-    depth: usize,
-    commands: &'c mut ShellCommands,
-    words: Vec<ShellWord>,
+    script: ShellScript,
+    command: ShellCommand,
     word: Option<ShellWord>,
     next_word: NextWord,
     documents: Vec<HereDocument>,
 }
 
-impl<'s, 'c> ShellReader<'s, 'c> {
-    pub(super) fn new(script: &'s str, depth: usize, commands: &'c mut ShellCommands) -> Self {
+impl<'s> ShellReader<'s> {
+    pub(super) fn new(script: &'s str) -> Self {
         Self {
             rest: script.chars().peekable(),
-            depth,
-            commands,
-            words: Vec::new(),
+            script: ShellScript::default(),
+            command: ShellCommand::default(),
             word: None,
             next_word: NextWord::default(),
             documents: Vec::new(),
@@ -52,10 +54,12 @@ impl<'s, 'c> ShellReader<'s, 'c> {
     }
 
     /// Reads the whole script.
-    pub(super) fn read(mut self) {
+    pub(super) fn read(mut self) -> ShellScript {
         while let Some(c) = self.rest.next() {
             match c {
                 ' ' | '\t' => self.end_word(),
+                // Lines of a script that was written under Windows.
+                '\r' if self.rest.peek().is_none_or(|c| *c == '\n') => self.end_word(),
                 '\n' => {
                     self.end_command();
                     self.skip_documents();
@@ -68,34 +72,46 @@ impl<'s, 'c> ShellReader<'s, 'c> {
                 '"' => self.double_quoted(Some('"')),
                 '$' => self.dollar(false),
                 '`' => self.backquoted(),
-                '*' | '?' | '[' | '{' => self.push(ShellChar::Unknown(c.to_string())),
-                '\0' => self.commands.is_doubtful = true,
-                c => self.push(ShellChar::Literal(c)),
+                '*' | '?' | '[' | '{' => self.push_unknown(c.encode_utf8(&mut [0; 4])),
+                '\0' => self.doubt(),
+                c => self.push(c),
             }
         }
         self.end_command();
+        self.script
     }
 
     fn word(&mut self) -> &mut ShellWord {
         self.word.get_or_insert_default()
     }
 
-    fn push(&mut self, part: ShellChar) {
-        self.word().chars.push(part);
+    fn push(&mut self, c: char) {
+        self.word().value.push(c);
+    }
+
+    fn push_unknown(&mut self, source: &str) {
+        self.word().value.push_unknown(source);
     }
 
     fn doubt(&mut self) {
-        self.commands.is_doubtful = true;
+        self.script.is_doubtful = true;
     }
 
     fn end_word(&mut self) {
         let Some(mut word) = self.word.take() else { return };
         read_brackets(&mut word);
         match std::mem::take(&mut self.next_word) {
-            NextWord::Argument => self.words.push(word),
-            NextWord::Target => {}
+            NextWord::Argument => self.command.words.push(word),
+            NextWord::Input => {}
+            NextWord::Output(appends) => self.command.outputs.push(ShellOutputFile { file: word, appends }),
+            NextWord::StreamOrOutput => {
+                // `2>&1` joins two streams, and `>&-` closes one.
+                if !word.text().bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
+                    self.command.outputs.push(ShellOutputFile { file: word, appends: false });
+                }
+            }
             NextWord::Delimiter(strips_tabs) => {
-                let (delimiter, is_literal) = (word.text(), word.is_quoted);
+                let (delimiter, is_literal) = (word.text().to_owned(), word.is_quoted);
                 self.documents.push(HereDocument { delimiter, is_literal, strips_tabs });
             }
         }
@@ -104,14 +120,16 @@ impl<'s, 'c> ShellReader<'s, 'c> {
     fn end_command(&mut self) {
         self.end_word();
         self.next_word = NextWord::Argument;
-        let words = std::mem::take(&mut self.words);
-        self.commands.add(&words, self.depth);
+        let command = std::mem::take(&mut self.command);
+        if command != ShellCommand::default() {
+            self.script.commands.push(command);
+        }
     }
 
     /// Reads a redirection: neither its sign nor its target is part of the command.
     fn redirect(&mut self, sign: char) {
         let is_number = self.word.as_ref().is_some_and(|word| {
-            !word.is_quoted && word.chars.iter().all(|part| matches!(part, ShellChar::Literal('0'..='9')))
+            !word.is_quoted && word.is_number()
         });
         if is_number {
             self.word = None;
@@ -123,13 +141,17 @@ impl<'s, 'c> ShellReader<'s, 'c> {
             ('<', Some('<')) => {
                 self.rest.next();
                 self.next_word = match self.rest.next_if(|c| matches!(c, '<' | '-')) {
-                    Some('<') => NextWord::Target,
+                    Some('<') => NextWord::Input,
                     strips_tabs => NextWord::Delimiter(strips_tabs.is_some()),
                 };
             }
             _ => {
-                self.rest.next_if(|c| matches!((sign, *c), ('<', '>' | '&') | ('>', '>' | '&' | '|')));
-                self.next_word = NextWord::Target;
+                let second = self.rest.next_if(|c| matches!((sign, *c), ('<', '>' | '&') | ('>', '>' | '&' | '|')));
+                self.next_word = match (sign, second) {
+                    ('<', _) => NextWord::Input,
+                    (_, Some('&')) => NextWord::StreamOrOutput,
+                    (_, second) => NextWord::Output(second == Some('>')),
+                };
             }
         }
     }
@@ -152,8 +174,22 @@ impl<'s, 'c> ShellReader<'s, 'c> {
                 text.push('\n');
             }
             if !is_literal {
-                ShellReader::new(&text, self.depth, self.commands).double_quoted(None);
+                self.expand_document(&text);
             }
+        }
+    }
+
+    /// Adds what a here-document expands to its command, which was the last one.
+    fn expand_document(&mut self, text: &str) {
+        let mut reader = ShellReader::new(text);
+        reader.double_quoted(None);
+        self.script.is_doubtful |= reader.script.is_doubtful;
+        match self.script.commands.last_mut() {
+            Some(command) => command.substitutions.append(&mut reader.command.substitutions),
+            None => self.script.commands.push(ShellCommand {
+                substitutions: reader.command.substitutions,
+                ..ShellCommand::default()
+            }),
         }
     }
 
@@ -162,7 +198,7 @@ impl<'s, 'c> ShellReader<'s, 'c> {
             // The line goes on.
             Some('\n') => {}
             Some(c) => {
-                self.push(ShellChar::Literal(c));
+                self.push(c);
                 self.word().is_quoted = true;
             }
             None => self.doubt(),
@@ -174,7 +210,7 @@ impl<'s, 'c> ShellReader<'s, 'c> {
         loop {
             match self.rest.next() {
                 Some('\'') => return,
-                Some(c) => self.push(ShellChar::Literal(c)),
+                Some(c) => self.push(c),
                 None => return self.doubt(),
             }
         }
@@ -188,16 +224,16 @@ impl<'s, 'c> ShellReader<'s, 'c> {
                 Some(c) if Some(c) == end => return,
                 Some('\\') => match self.rest.next() {
                     Some('\n') => {}
-                    Some(c @ ('$' | '`' | '"' | '\\')) => self.push(ShellChar::Literal(c)),
+                    Some(c @ ('$' | '`' | '"' | '\\')) => self.push(c),
                     Some(c) => {
-                        self.push(ShellChar::Literal('\\'));
-                        self.push(ShellChar::Literal(c));
+                        self.push('\\');
+                        self.push(c);
                     }
-                    None => self.push(ShellChar::Literal('\\')),
+                    None => self.push('\\'),
                 },
                 Some('$') => self.dollar(true),
                 Some('`') => self.backquoted(),
-                Some(c) => self.push(ShellChar::Literal(c)),
+                Some(c) => self.push(c),
                 None if end.is_none() => return,
                 None => return self.doubt(),
             }
@@ -211,7 +247,7 @@ impl<'s, 'c> ShellReader<'s, 'c> {
                 self.rest.next();
                 let inner = self.enclosed(')');
                 self.substitute(&inner);
-                self.push(ShellChar::Unknown(format!("$({inner})")));
+                self.push_unknown(&format!("$({inner})"));
             }
             Some('{') => {
                 self.rest.next();
@@ -220,7 +256,7 @@ impl<'s, 'c> ShellReader<'s, 'c> {
                 if inner.contains("$(") || inner.contains('`') {
                     self.doubt();
                 }
-                self.push(ShellChar::Unknown(format!("${{{inner}}}")));
+                self.push_unknown(&format!("${{{inner}}}"));
             }
             Some('\'') if !is_in_quotes => self.ansi_quoted(),
             // The quote begins a translated text, which is read like any other.
@@ -230,13 +266,13 @@ impl<'s, 'c> ShellReader<'s, 'c> {
                 while let Some(c) = self.rest.next_if(|c| c.is_ascii_alphanumeric() || *c == '_') {
                     source.push(c);
                 }
-                self.push(ShellChar::Unknown(source));
+                self.push_unknown(&source);
             }
             Some(c) if c.is_ascii_digit() || "@*#?-$!".contains(c) => {
                 self.rest.next();
-                self.push(ShellChar::Unknown(format!("${c}")));
+                self.push_unknown(&format!("${c}"));
             }
-            _ => self.push(ShellChar::Literal('$')),
+            _ => self.push('$'),
         }
     }
 
@@ -257,9 +293,9 @@ impl<'s, 'c> ShellReader<'s, 'c> {
             }
         }
         if text.contains('\\') {
-            self.push(ShellChar::Unknown(text));
+            self.push_unknown(&text);
         } else {
-            text.chars().for_each(|c| self.push(ShellChar::Literal(c)));
+            text.chars().for_each(|c| self.push(c));
         }
     }
 
@@ -280,7 +316,7 @@ impl<'s, 'c> ShellReader<'s, 'c> {
             }
         }
         self.substitute(&inner);
-        self.push(ShellChar::Unknown(format!("`{inner}`")));
+        self.push_unknown(&format!("`{inner}`"));
     }
 
     fn substitute(&mut self, script: &str) {
@@ -288,7 +324,7 @@ impl<'s, 'c> ShellReader<'s, 'c> {
         if script.contains("case") {
             self.doubt();
         }
-        self.commands.read_script(script, self.depth + 1);
+        self.command.substitutions.push(script.to_owned());
     }
 
     /// Returns the text up to the end of a bracket.
@@ -346,18 +382,13 @@ impl<'s, 'c> ShellReader<'s, 'c> {
 /// Decides on the brackets of a word: a pattern or list makes the whole word unknown. Others stand for themselves, such
 /// as `[` as a command and `{}` of `find`.
 fn read_brackets(word: &mut ShellWord) {
-    let text = word.text();
-    let has = |bracket: &str| word.chars.contains(&ShellChar::Unknown(bracket.to_owned()));
-    let is_list = has("{") && text.contains('}') && (text.contains(',') || text.contains(".."));
-    if is_list || has("[") && text.contains(']') {
-        word.chars = vec![ShellChar::Unknown(text)];
-        return;
-    }
-    for part in &mut word.chars {
-        match part {
-            ShellChar::Unknown(source) if source == "[" => *part = ShellChar::Literal('['),
-            ShellChar::Unknown(source) if source == "{" => *part = ShellChar::Literal('{'),
-            _ => {}
-        }
+    let value = &mut word.value;
+    let text = value.as_str();
+    let is_list = value.has_unknown("{") && text.contains('}') && (text.contains(',') || text.contains(".."));
+    if is_list || value.has_unknown("[") && text.contains(']') {
+        value.set_unknown();
+    } else {
+        value.set_known("[");
+        value.set_known("{");
     }
 }
