@@ -300,7 +300,9 @@ impl ClusterProxy {
                 if !has(nodes, session, &owner.boot_id).await {
                     return ProxyOutcome::Moved;
                 }
-                tracing::warn!(%session, %address, "who answers there is not the node that has the session: it has died, or told another address (--advertise)");
+                tracing::warn!(%session, %address, "the node at this address does not have the session: the \
+                                                    node that had it has died, or advertises a wrong \
+                                                    address (--advertise)");
                 ProxyOutcome::Unreached
             }
             Ok(answer) => {

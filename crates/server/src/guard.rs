@@ -162,7 +162,8 @@ fn admit(
         CredentialStrength::Enough => Ok(RequestAuthInfo { host, is_known: true }),
         CredentialStrength::CookieAlone => {
             tracing::info!(%host, "refused: the cookie came from another page, without the token");
-            Err(ApiProblem::forbidden("The cookie counts for the server's own page only."))
+            Err(ApiProblem::forbidden("The cookie is valid for the server's own page only. Other pages and \
+                                       programs send the token."))
         }
         CredentialStrength::Nothing => {
             let has_token = shown_tokens(uri, headers).any(|token| !token.is_empty());
@@ -275,7 +276,9 @@ fn read_authority(host: &HeaderValue) -> Option<Authority> {
 }
 
 fn foreign_host() -> ApiProblem {
-    ApiProblem::forbidden("The server does not answer to this host name (server.allowedHosts).")
+    ApiProblem::forbidden(
+        "This host name is not allowed. Add it to server.allowedHosts, or use the server's address.",
+    )
 }
 
 fn is_known(host: &Authority, config: &HttpServerConfig) -> bool {
@@ -328,7 +331,9 @@ fn check_origin(headers: &HeaderMap, host: &Authority, config: &HttpServerConfig
     if is_allowed {
         return Ok(());
     }
-    Err(ApiProblem::forbidden("Pages of this origin may not ask (server.allowedOrigins)."))
+    Err(ApiProblem::forbidden(
+        "Pages of this origin are not allowed. Add the origin to server.allowedOrigins.",
+    ))
 }
 
 /// Refuses requests of foreign pages without the token. Browsers omit `Origin` if a page cannot read the answer
@@ -340,7 +345,9 @@ fn check_fetch_site(headers: &HeaderMap, config: &HttpServerConfig) -> Result<()
     {
         return Ok(());
     }
-    Err(ApiProblem::forbidden("Pages of other sites may not ask without the token (server.allowedOrigins)."))
+    Err(ApiProblem::forbidden(
+        "Pages of other sites need the token, or their origin in server.allowedOrigins.",
+    ))
 }
 
 fn is_own(origin: &str, host: &Authority) -> bool {

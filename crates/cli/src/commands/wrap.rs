@@ -283,7 +283,7 @@ fn write(
 ) -> Outcome {
     if setup.files.is_empty() {
         return Err(CommandError::usage(
-            "this client has no file of settings: its environment says all, or --run starts it",
+            "this client has no settings file: set its environment variables, or start it with --run",
         ));
     }
     // All files are planned before the first is written: an unreadable one leaves the others unchanged.

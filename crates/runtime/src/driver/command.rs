@@ -228,7 +228,8 @@ impl SessionDriver {
                     self.cancel_for_node(clear_queue, before).await?
                 }
                 None => {
-                    tracing::warn!(session = %self.context.shared.session_id, "another node says what is not understood")
+                    let session = &self.context.shared.session_id;
+                    tracing::warn!(%session, "a signal of another node is not understood and is ignored");
                 }
             }
         }
@@ -236,7 +237,7 @@ impl SessionDriver {
         let announced = self.announced.get_or_insert_default();
         let wakes =
             queue.iter().any(|message| message.queued_at >= since && !announced.contains(&message.id));
-        tracing::debug!(queued = queue.len(), wakes, since, "other nodes left news");
+        tracing::debug!(queued = queue.len(), wakes, since, "other nodes changed the queue");
         // The set is replaced, so ids of messages that were taken do not accumulate.
         *announced = ids(&queue).collect();
         if wakes {
