@@ -1,5 +1,9 @@
-//! The driver of a session owns the loop and the lease, does the loop's effects, and feeds the outcomes back. A driver
-//! decides nothing: [`Run::handle`] decides the next step.
+//! The driver of a session owns the loop and the lease, does the loop's effects, and feeds the outcomes back.
+//! [`Run::handle`] decides the next step.
+//!
+//! The driver interprets some outcomes before the loop sees them. It learns the limits and abilities of the model from
+//! the errors of the server (`limits`). An answer to a request that the server cut in silence reaches the loop as an
+//! overflow (`silent_truncation`).
 //!
 //! The driver owns all started work (model call, tools, timers). This work ends with the driver, by return, error or
 //! panic.

@@ -10,13 +10,6 @@ mod overrides;
 pub(crate) mod registry;
 mod runtime;
 mod submit;
-/// Returns the runtime's model if another model has answered last. A session without an answer needs no switch, because
-/// each step names the model.
-fn differing_model(run: &Run) -> Option<ModelOrigin> {
-    let to = &run.settings().model.origin;
-    run.history().model().is_some_and(|model| model != to).then(|| to.clone())
-}
-
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -607,4 +600,11 @@ impl Session {
 /// Returns a computed value, unless a cancel has ended the computation early.
 fn unless_stopped<T>(run: &Run, computed: T) -> Result<T, SessionError> {
     if run.history().stop_flag().is_raised() { Err(SessionError::Busy) } else { Ok(computed) }
+}
+
+/// Returns the runtime's model if another model has answered last. A session without an answer needs no switch, because
+/// each step names the model.
+fn differing_model(run: &Run) -> Option<ModelOrigin> {
+    let to = &run.settings().model.origin;
+    run.history().model().is_some_and(|model| model != to).then(|| to.clone())
 }
