@@ -87,7 +87,7 @@ pub(crate) async fn open_or_read(place: &CliEnvironment, max_blob_bytes: u64) ->
     match store.check_writable().await {
         Ok(()) => opened(folder, store, max_blob_bytes).await,
         Err(error) => {
-            tracing::error!("nothing can be written: {error}");
+            tracing::error!("the data folder cannot be written, so its sessions can only be read: {error}");
             let below = folder.join("blobs");
             // A folder without blobs is not created here: the disk refuses writes.
             let blobs = if below.is_dir() {

@@ -48,5 +48,5 @@ pub(crate) fn waiting(messages: usize) -> String {
 
 /// Returns the error for failed storage under a session.
 pub(crate) fn broken(message: &str) -> String {
-    format!("{message}; what was acknowledged is kept (storage)")
+    format!("{message}; all acknowledged data is kept (storage)")
 }
