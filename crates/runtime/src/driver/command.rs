@@ -546,8 +546,8 @@ impl CompactionStrategy for RequestedStrategy {
         self.0.trigger()
     }
 
-    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
-        self.0.choose(scene, protection)
+    fn choose(&self, context: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
+        self.0.choose(context, protection)
     }
 
     fn prunes_first(&self) -> bool {
@@ -558,8 +558,8 @@ impl CompactionStrategy for RequestedStrategy {
         self.0.line(outlook)
     }
 
-    fn ahead(&self, scene: &PlanContext<'_>) -> Option<CompactionSelection> {
-        self.0.ahead(scene)
+    fn ahead(&self, context: &PlanContext<'_>) -> Option<CompactionSelection> {
+        self.0.ahead(context)
     }
 
     fn waits(&self) -> bool {
