@@ -345,7 +345,7 @@ mod tests {
         assert!(!is_allowed_by(REJECT) && !is_allowed_by("allow_always"));
         assert!(!decision(Ok(RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled))).0);
         let (allowed, reason) = decision(Err(Error::method_not_found()));
-        assert!(!allowed && reason.unwrap().contains("could not ask"));
+        assert!(!allowed && reason.unwrap().contains("could not show the question"));
     }
 
     fn is_allowed_by(option: &'static str) -> bool {
