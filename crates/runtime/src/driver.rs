@@ -96,7 +96,7 @@ pub(crate) struct SharedSessionState {
     pub(crate) feed: Arc<EventBus>,
     pub(crate) status: watch::Sender<RunStatus>,
     pub(crate) inbox: mpsc::UnboundedSender<DriverMessage>,
-    pub(crate) seat: RwLock<AgentBinding>,
+    pub(crate) binding: RwLock<AgentBinding>,
     /// Cancelled when this process may have lost the session to another one.
     pub(crate) lost: CancellationToken,
     /// The time of the next request to an unreachable model server, while the driver waits for it.

@@ -148,9 +148,9 @@ impl Session {
     /// # Errors
     /// The errors of [`Session::send`].
     pub async fn send_message(&self, message: NewMessage) -> Result<SendReceipt, SessionError> {
-        let seat = self.agent_binding();
+        let binding = self.agent_binding();
         // Refused before the message is stored, because a session without its agent could not answer.
-        seat.check()?;
+        binding.check()?;
         // The hook runs before the status is set, because the session stays at rest while the hook decides.
         let parts = ask_submit_hook(&self.agent_binding().agent, self.id(), message.parts).await?;
         // Of several messages that arrive at once at a resting session, exactly one finds it at rest.
@@ -165,7 +165,7 @@ impl Session {
         let message = NewQueuedMessage {
             client_key: message.key,
             metadata: message.metadata,
-            ..NewQueuedMessage::new(id, now_ms(), parts, seat.agent.rules.queue_limit)
+            ..NewQueuedMessage::new(id, now_ms(), parts, binding.agent.rules.queue_limit)
         };
         let accepted = match self.shared.store.enqueue(self.id(), message).await {
             Ok(accepted) => accepted,

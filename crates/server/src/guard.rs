@@ -21,8 +21,8 @@ use crate::routes::gateway;
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
 /// The paths without a token, under the server's own host names.
-const DOOR: [&str; 3] = ["/", "/api/login", "/api/logout"];
-const BEHIND_THE_DOOR: [&str; 2] = ["/web/", "/open/"];
+const PAGE_PATHS: [&str; 3] = ["/", "/api/login", "/api/logout"];
+const PAGE_FOLDERS: [&str; 2] = ["/web/", "/open/"];
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -146,7 +146,7 @@ fn admit(
     let shown = show(method, uri, headers, &host, config);
     match shown {
         // The login page itself must load before anybody can show the token.
-        CredentialStrength::Nothing | CredentialStrength::CookieAlone if is_at_the_door(uri.path()) => {
+        CredentialStrength::Nothing | CredentialStrength::CookieAlone if is_page_or_login(uri.path()) => {
             Ok(RequestAuthInfo { host, is_known: false })
         }
         CredentialStrength::Nothing | CredentialStrength::CookieAlone
@@ -173,8 +173,8 @@ fn admit(
     }
 }
 
-pub(crate) fn is_at_the_door(path: &str) -> bool {
-    DOOR.contains(&path) || BEHIND_THE_DOOR.iter().any(|folder| path.starts_with(folder))
+pub(crate) fn is_page_or_login(path: &str) -> bool {
+    PAGE_PATHS.contains(&path) || PAGE_FOLDERS.iter().any(|folder| path.starts_with(folder))
 }
 
 /// Returns whether the path is the gateway's.

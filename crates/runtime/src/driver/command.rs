@@ -471,7 +471,7 @@ impl SessionDriver {
         let Some(agent) = self.pending_switches.drain(..taken).next_back() else { return Ok(()) };
         let agent = agent.calibrated().with_deferral_decided();
         let shared = Arc::clone(&self.context.shared);
-        shared.seat.write().unwrap_or_else(PoisonError::into_inner).missing = None;
+        shared.binding.write().unwrap_or_else(PoisonError::into_inner).missing = None;
         let (history, is_same) = (agent.new_history(), agent.reads_as(self.context.run.history()));
         // The age of the limits and the suspicions belong to the earlier model's server.
         self.limits_probe.reset();
