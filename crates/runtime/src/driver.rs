@@ -93,7 +93,7 @@ pub(crate) struct SharedSessionState {
     pub(crate) session_id: SessionId,
     pub(crate) store: SharedStore,
     pub(crate) blobs: BlobStore,
-    pub(crate) feed: Arc<EventBus>,
+    pub(crate) bus: Arc<EventBus>,
     pub(crate) status: watch::Sender<RunStatus>,
     pub(crate) inbox: mpsc::UnboundedSender<DriverMessage>,
     pub(crate) binding: RwLock<AgentBinding>,
@@ -189,8 +189,8 @@ impl SessionDriver {
         self.model_calls.stop();
         // The lease is released only after the tasks: a tool of this process must not write while the next owner works.
         self.context.tasks.shutdown().await;
-        // The feed ends after the tasks, so that no announcement of a task follows the end.
-        self.context.shared.feed.end();
+        // The bus ends after the tasks, so that no announcement of a task follows the end.
+        self.context.shared.bus.end();
         self.abandon().await;
     }
 
@@ -274,7 +274,7 @@ impl SessionDriver {
             tracing::debug!("nobody uses the session, and it is closed");
             return Some(gate);
         }
-        self.context.shared.feed.rest();
+        self.context.shared.bus.rest();
         None
     }
 
@@ -291,7 +291,7 @@ impl SessionDriver {
             serde_json::json!({ "error": error.to_string(), "code": "storage", "recoverable": false });
         let shared = &self.context.shared;
         // The error is only announced: nothing may be written to the log any more.
-        shared.feed.publish_passing(ApiEvent::passing("llm:error", &shared.session_id, payload));
+        shared.bus.publish_passing(ApiEvent::passing("llm:error", &shared.session_id, payload));
         // Watchers of the status would otherwise wait for the end of a run that this process no longer drives.
         shared.status.send_replace(RunStatus::Idle);
     }
@@ -444,7 +444,7 @@ impl SessionDriver {
             if let EventBody::RunFinished { reason, error, .. } = &event.body {
                 self.waiters.last_end = RunOutcome { end: Some(*reason), error: error.clone() };
             }
-            self.context.shared.feed.publish_stored(event.seq, announcements, settles(&event.body));
+            self.context.shared.bus.publish_stored(event.seq, announcements, settles(&event.body));
             media::publish_omitted_media(&self.context, &event.body);
         }
     }

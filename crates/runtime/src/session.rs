@@ -178,7 +178,7 @@ impl Session {
         // A repeated key was announced when it came first.
         if !accepted.repeated {
             let payload = serde_json::json!({ "id": accepted.id, "position": accepted.position });
-            self.shared.feed.publish_passing(ApiEvent::passing("message:queued", self.id(), payload));
+            self.shared.bus.publish_passing(ApiEvent::passing("message:queued", self.id(), payload));
         }
         // Position 0 is a repeated message that the session has taken already. There is nothing to wake for, so the
         // status that was set above must be taken back.
@@ -269,14 +269,14 @@ impl Session {
     /// Returns the announcements from now on and the state before, for a watcher that comes late or returns.
     #[doc(hidden)]
     pub fn subscribe(&self) -> EventSubscription {
-        self.shared.feed.subscribe(Arc::clone(&self.in_use))
+        self.shared.bus.subscribe(Arc::clone(&self.in_use))
     }
 
     /// Returns the announcements of the events after `after` up to `until`, for the first `events` events. The result
     /// is `None` if the events are no longer in memory and the log must be read.
     #[doc(hidden)]
     pub fn missed_events(&self, after: Seq, until: Seq, events: usize) -> Option<MissedEvents> {
-        self.shared.feed.missed_events(after, until, events)
+        self.shared.bus.missed_events(after, until, events)
     }
 
     /// Resolves when the session has stopped: closed, deleted, or after a failure of the storage.

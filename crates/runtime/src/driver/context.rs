@@ -97,7 +97,7 @@ impl DriverContext {
 
     /// Publishes an event that is not stored.
     pub(super) fn publish(&self, event: ApiEvent) {
-        self.shared.feed.publish_passing(event);
+        self.shared.bus.publish_passing(event);
     }
 
     /// Starts a task whose outcome is an input of the loop.

@@ -551,7 +551,7 @@ impl RuntimeInner {
             session_id: id.clone(),
             store: Arc::clone(&self.store),
             blobs: self.blobs.clone(),
-            feed: EventBus::new(id.clone(), history.last_seq()),
+            bus: EventBus::new(id.clone(), history.last_seq()),
             status: watch::Sender::new(RunStatus::Idle),
             inbox,
             binding: RwLock::new(binding.clone()),
