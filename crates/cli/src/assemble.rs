@@ -84,7 +84,7 @@ pub(crate) async fn agent(
         model = %config.model.name,
         window = limits.window,
         source = %limits.source,
-        "the model's limits are known as far as anybody states them"
+        "the limits of the model were looked up"
     );
     let counts = counting::counts(place, config, &provider.origin()).await?;
     let protected = protected(place);

@@ -68,12 +68,16 @@ pub(crate) fn start(args: CliArgs, hidden: io::Result<()>, heap: io::Result<()>)
         log_to_stderr(&place, matches!(args.command, Some(CliCommand::Run(_))));
         // The process hides itself before the log exists, so the failure is reported here.
         if let Err(error) = hidden {
-            tracing::warn!("this process is not hidden from others of the same user: {error}");
+            tracing::warn!(
+                "other processes of this user may read this process's memory, because it cannot be hidden \
+                 from them: {error}"
+            );
         }
         if let Err(error) = heap {
             tracing::warn!(
-                "freed memory may stay with this process: it cannot start again with other thresholds: {error}; \
-                 MALLOC_MMAP_THRESHOLD_=1048576 and MALLOC_TRIM_THRESHOLD_=1048576 in the environment do the same"
+                "memory use may stay high, because this process cannot restart itself with other malloc \
+                 thresholds: {error}. To set them, put MALLOC_MMAP_THRESHOLD_=1048576 and \
+                 MALLOC_TRIM_THRESHOLD_=1048576 into the environment"
             );
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

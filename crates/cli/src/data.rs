@@ -66,7 +66,7 @@ async fn opened(folder: &Path, store: SqliteStore, max_blob_bytes: u64) -> Outco
     // The store holds the lock on the folder, so the writers of half-written files have ended.
     match blobs.sweep().await {
         Ok(_) => {}
-        Err(error) => tracing::warn!("half-written blobs stay behind: {error}"),
+        Err(error) => tracing::warn!("half-written blobs of an ended process could not be removed: {error}"),
     }
     tracing::debug!(folder = %folder.display(), "the data folder is open");
     let store = Arc::new(store);
@@ -87,7 +87,7 @@ pub(crate) async fn open_or_read(place: &CliEnvironment, max_blob_bytes: u64) ->
     match store.check_writable().await {
         Ok(()) => opened(folder, store, max_blob_bytes).await,
         Err(error) => {
-            tracing::error!("nothing can be written: {error}");
+            tracing::error!("the data folder cannot be written, so its sessions can only be read: {error}");
             let below = folder.join("blobs");
             // A folder without blobs is not created here: the disk refuses writes.
             let blobs = if below.is_dir() {
@@ -127,9 +127,11 @@ async fn once_free<T>(place: &CliEnvironment, take: impl AsyncFn() -> Result<T, 
         }
         // The message is shown once, with the first wait.
         let since = *waited_since.get_or_insert_with(|| {
-            tracing::debug!(folder = %folder.display(), "the folder's server is ending: it is waited for");
+            tracing::debug!(folder = %folder.display(), "the data folder's server is shutting down: waiting \
+                                                         for it");
             out::told(&format!(
-                "another longhaul is ending here: its answers may finish, which takes {} s at most; waiting for it …\n",
+                "another longhaul is shutting down here and finishes its answers: waiting for it, {} s at \
+                 most …\n",
                 DRAINING.as_secs()
             ));
             Instant::now()

@@ -160,7 +160,7 @@ pub(crate) async fn play(
     let mut screen = DemoPrinter::new(&session, stage.colour);
     screen.opening(&stage.folder, stage.window, files.len());
     if own.is_some() {
-        screen.note("There is too little to read here, so that it reads files of its own.");
+        screen.note("There is too little to read here, so the demo reads files of its own.");
     }
     let outcome = perform(&session, &mut screen).await;
     let mut outcome = outcome?;

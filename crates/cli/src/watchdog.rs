@@ -57,8 +57,8 @@ fn end(limit: Duration) {
     // In a thread of its own: a stuck reader of standard error must not delay the kill.
     std::thread::spawn(move || {
         out::complaint(&format!(
-            "longhaul: it was told to end {seconds} s ago and is still busy: it is killed. What was acknowledged is kept; runs \
-             that were cut go on with the next message or `resume`\n"
+            "longhaul: still busy {seconds} s after it was asked to stop, so it is killed now. All \
+             acknowledged data is kept. Interrupted runs go on with the next message or `resume`\n"
         ));
     });
     std::thread::sleep(LAST_WORDS);

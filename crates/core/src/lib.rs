@@ -7,6 +7,14 @@
 //! that the model is shown. [`meter`] and [`budget`] tell how full the window is. [`plan`] decides how to make room.
 //! [`run`] is the loop.
 //!
+//! Several modules make room together. A [`strategy`] selects the part of the view that goes. [`plan`] checks the
+//! selection and turns it into an edit, or names the summary that is needed first. `shortening` decides who waits for
+//! that summary, and what stands in its place meanwhile. `pinned_facts` and `retention` find what every shortened view
+//! has to keep. [`orders`] holds the user's standing orders, and `retention_report` says what an edit has kept.
+//!
+//! There are two loops. [`run`] drives a session, and `exchange` drives one request of a client through the gateway.
+//! Both ask [`attempt`] what follows a failed request.
+//!
 //! A program that keeps its own conversations needs one function: [`fit()`].
 
 pub mod attempt;

@@ -1,8 +1,8 @@
 //! The loop as a pure state machine: [`Run::handle`] takes an input and returns the effects to perform.
 //!
 //! One `Run` serves one session. Everything that must survive a crash is in its [`History`]. The rest (the
-//! phase, the requests in flight) is rebuilt by [`Run::new`] and an [`RunLoopInput::Recover`]. The driver
-//! performs the effects and feeds the outcomes back, and decides nothing.
+//! phase, the requests in flight) is rebuilt by [`Run::new`] and a [`RunLoopInput::Recover`]. The driver
+//! performs the effects and feeds the outcomes back. It never chooses the next step.
 //!
 //! A step runs in this order: take the queue, plan, call the model, store its answer, run its tools, repeat.
 
@@ -82,9 +82,10 @@ pub enum RunStatus {
 
 /// The loop of one session.
 // The parts are layers, and no part knows a part above it. `SessionState` answers questions about settings and history.
-// `LoopState` appends events and reaches boundaries. The modules `calling`, `waiting`, `pausing`, `omitting`, `tools`,
-// `orders` and `recover` hold the transitions of one concern each, as functions over a `LoopState`. `Compactor` makes
-// room. Only `Run` knows all of them: it takes the inputs, and hands over between concerns when an append is durable.
+// `LoopState` appends events and reaches boundaries: the moments between two steps. The modules `calling`,
+// `server_wait`, `repeating`, `pausing`, `omitting`, `unnamed_refusal`, `tools`, `orders` and `recover` hold the
+// transitions of one concern each, as functions over a `LoopState`. `Compactor` makes room. Only `Run` knows all of
+// them: it takes the inputs, and hands over between concerns when an append is durable.
 #[derive(Clone, Debug)]
 pub struct Run {
     state: LoopState,

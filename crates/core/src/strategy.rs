@@ -29,8 +29,8 @@ pub use truncation::TruncationStrategy;
 
 /// A compaction strategy, which selects the units to drop.
 ///
-/// The planner does the rest: checks the floor, keeps the newest typed message, keeps calls with their results
-/// (units are whole), and builds the edit.
+/// The planner does the rest. It checks that the view without the dropped units gets below the trigger, keeps the newest
+/// typed message, keeps calls with their results (units are whole), and builds the edit.
 ///
 /// ```
 /// use longhaul_core::budget::StrategyTrigger;

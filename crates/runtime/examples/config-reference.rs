@@ -5,9 +5,9 @@ use std::io::Write as _;
 const STRATEGIES: &str = "\
 ## Strategies
 
-`context.compression.strategy` says how old messages make room once the trigger is reached. `trigger` moves the point where \
-it acts; `overflow` waits until what is usable is full, `manual` acts only on request. When a request would not fit at all, every strategy \
-acts, also with `manual`. An option that belongs to other strategies is an error.
+`context.compression.strategy` says how old messages make room once the trigger is reached. `trigger` sets that point. With \
+`overflow` the strategy waits until the usable room is full. With `manual` it acts only on request. Every strategy acts when a \
+request would not fit at all, also with `manual`. An option of another strategy is an error.
 
 | strategy | acts at | own options (default) | what it does, and what it is good for |
 | --- | --- | --- | --- |
@@ -20,25 +20,28 @@ acts, also with `manual`. An option that belongs to other strategies is an error
 | `pruning-agent` | 80 % | `maxSummaryTokens` (2000), `summaryTimeout`, and `context.pruningAgent` beside `compression` | A model reads the old messages and says which stay as they are, which become shorter, and which go. The dearest and the most selective. |
 | `adaptive` | when it pays | `lowTarget` (0.4), `tailTokens` (6000), `preserveLastNTurns` (2), `maxSummaryTokens` (1500), `background` (true), `summarizeWith`, `summaryTimeout` | The default. What the user typed stays in the user's own words. The oldest rest becomes a ledger and a short summary that was written ahead. A program makes the ledger: open todos, files, facts, errors, names. Where clearing old tool results is enough, nothing else goes. A part of fewer than 4,000 tokens is not worth a model call: an extract stands below the ledger instead. |
 
-Before all but `pruning-agent` and `adaptive` act, old tool results are cleared by mark if that alone is enough: \
-`pruneProtectTokens`, `pruneMinimumTokens` and `protectedTools` say which. `adaptive` clears by itself and minds the first \
-and the last of them. Cleared or left out, everything stays in the log, and `recall` finds it.
+Most strategies first clear old tool results, and act only if that is not enough. `pruneProtectTokens`, `pruneMinimumTokens` \
+and `protectedTools` limit what is cleared. `pruning-agent` clears nothing. `adaptive` clears by a rule of its own, and obeys \
+`pruneProtectTokens` and `protectedTools`. All of it stays in the log, where `recall` finds it.
 
-`truncation` is also the last resort of every other strategy: where what that would do is not enough, the newest messages that \
-fit stay, and the row says `truncation`. A trigger beyond what is usable (the window without the room for the answer) acts \
-there; `longhaul context` says so. In windows of less than 4,000 tokens there is hardly room for a ledger or for \
-all that the user typed: pin the rules that must stay.
+`truncation` is also the last resort of every other strategy. If the strategy's own edit is not enough, only the newest messages \
+that fit stay, and the row says `truncation`. The usable room is the window without the room for the answer. A trigger beyond \
+it acts where that room ends, and `longhaul context` says so. Windows of less than 4,000 tokens have little room for a ledger, or for \
+all that the user typed. Pin the rules that must stay.
 
-When `adaptive` acts depends on prices, if `models.NAME.prices` declares them for the model or it is one whose list prices \
-are known (`longhaul models` shows them): an edit makes every later call cheaper and has the provider read the conversation \
-anew once. It waits until that pays, and acts earlier when the provider's cache has run out anyway. Without prices it acts when the window is full, or where `trigger` says.
+`adaptive` chooses its moment by prices, if it knows them. They stand in `models.NAME.prices`, or in the list that `longhaul models` \
+shows. An edit makes every later call cheaper, but the provider has to read the conversation anew once. So \
+`adaptive` waits until an edit pays. It acts earlier when the provider's cache has expired anyway. Without prices it acts when the window is \
+full, or where `trigger` says.
 
-`summarizeWith` may be a map with the keys of `model`, for a model with a provider, a server and a key of its own: \
+`summarizeWith` may be a map with the keys of `model`. It names a model with a provider, a server and a key of its own: \
 `summarizeWith: { provider: anthropic, name: claude-haiku-4-5, api_key_env: ANTHROPIC_API_KEY }`. `name` is required, \
-and `provider` or `base_url`. As a name, `summarizeWith` and `context.pruningAgent` mean another model of the same \
-server, which gets the same key (the second also \
-an [agent](#more-agents), whose model then prunes); its window is `models.NAME.window`, or what the server says, or 32,000 tokens. The session's own model can often be asked for a summary at \
-the end of the request that the provider has in its cache; another model is sent what goes as text.
+and so is `provider` or `base_url`.
+
+`summarizeWith` and `context.pruningAgent` may also be the name of another model on the same server, which gets the same key. \
+`pruningAgent` may name an [agent](#more-agents), too: then that agent's model prunes. The window of such a model is \
+`models.NAME.window`, or what the server says, or 32,000 tokens. The session's own model is usually asked at the end of the request that \
+the provider has in its cache. Another model is sent only the messages that leave the view, as text.
 ";
 
 const TOOLS: &str = "\
@@ -52,13 +55,13 @@ tools:
 ```
 
 The built-in tools are `read`, `bash`, `edit`, `write`, `grep`, `glob`, `ls` and `recall`. `recall` returns what is no longer \
-shown. It is among the tools from the moment something of a session is pruned, truncated or compacted, and then stays; no \
-other tool comes or goes within a session, so that the provider's cache holds.
+shown. It joins the tools when something of a session is first pruned, truncated or compacted, and then stays. No \
+other tool comes or goes within a session, so the provider's cache stays valid.
 
-**Small windows.** Below 16,000 tokens the built-in tools are described in few words and take at most 500 tokens: `read`, \
-`bash`, `edit`, `write`, `grep`, and `recall` once it is due. `glob` and `ls` are left to `bash` unless `tools.enabled` names \
-them. The default system prompt is two sentences there, and `AGENTS.md` has at most an eighth of the window; the model can \
-read the rest of it.
+**Small windows.** Below 16,000 tokens the descriptions of the built-in tools are short, and take at most 500 tokens. The tools are `read`, \
+`bash`, `edit`, `write`, `grep`, and `recall` once it is due. `glob` and `ls` are left out unless `tools.enabled` names \
+them, because `bash` can do the same. The default system prompt has two sentences there. `AGENTS.md` takes at most an eighth of the window, \
+and the model can read the rest of it.
 ";
 
 const AGENTS: &str = "\
@@ -72,39 +75,47 @@ agents:
     context: { compression: { strategy: truncation } }
 ```
 
-Each is checked like the main file, and has nothing of it: what it does not say has its default. `server`, `telemetry` and \
-`blobs.maxBytes` hold for the process and are read in the main file only; an agent has no `agents` of its own. A found file is \
-trusted with an agent no more than with the same keys of its own.
+Each agent is checked like the main file, and inherits nothing from it. A key that it does not set has its default. `server`, \
+`telemetry` and `blobs.maxBytes` hold for the process and are read in the main file only. An agent has no `agents` of its own. \
+An agent in a found file is trusted no more than the same keys in that file.
 
-`longhaul serve` makes all of them when it begins. One that cannot be used, because its key or an MCP server is missing, does \
-not stop it: `GET /api/agents` says why. `POST /api/sessions` and `POST /api/message` take `agent` for a new session; without \
-it the file's own agent answers. `POST /api/sessions/{id}/llm` gives a session another agent, or another model: one of an \
-agent, or one that the main agent's server lists. Its history stays, and a smaller window is made room for before the next \
-call. A busy session is switched between two steps. The choice is kept in the session's log: after a restart the same agent \
-answers. If it is not configured any more the session can be read and switched, and takes no message. `run`, `chat` and the \
-other commands know only the file's own agent, which then has every session.
+`longhaul serve` makes all agents when it starts. An agent whose key or MCP server is missing does not stop the server: \
+`GET /api/agents` says what is missing. `run`, `chat` and the other commands know only the file's own agent, and use it for every session.
+
+| to choose an agent or a model | request |
+| --- | --- |
+| for a new session | `agent` in `POST /api/sessions` or `POST /api/message`. The default is the file's own agent |
+| for a session that exists | `POST /api/sessions/{id}/llm` with an agent, or with a model of an agent or of the main agent's server |
+
+The session keeps its history. If the new window is smaller, room is made before the next call. A busy session is switched \
+between two steps. The choice is stored in the session's log, so it survives a restart. A session whose agent is no longer configured \
+can be read and switched, but takes no message.
 
 ## Settings
 
-While `longhaul serve` runs, `PUT /api/settings` (the page's settings) changes a few of these keys: `strategy`, `trigger` \
-(`{ percentage }`, `{ triggerTokens }`, `{ type }`, or `\"none\"` for the strategy's own), `pruningAgent` (`__same__`, an agent, or a listed model), `autoRecall` and \
-`summarizeWith`. Nothing else can be changed that way. What is not named stays, and `null` gives a key back to the agent file. \
-A change is checked as a whole, kept in `settings.json` in the data folder, and holds from the next decision of every session and the next request to the gateway \
-on, whichever agent it has. Settings stand above the agent file; `serve` says in a line that there are some. Where they choose \
-another strategy than the file, it has its default options. A damaged `settings.json` is told of and not used; the next change \
-puts it aside as `settings.json.damaged`. Other commands do not read it.
+While `longhaul serve` runs, `PUT /api/settings` (the page's settings) changes a few keys:
+
+| key | values |
+| --- | --- |
+| `strategy` | the name of a strategy. Another strategy than the file's has its default options |
+| `trigger` | `{ percentage }`, `{ triggerTokens }`, `{ type }`, or `\"none\"` for the strategy's own |
+| `pruningAgent` | `__same__`, an agent, or a listed model |
+| `autoRecall`, `summarizeWith` | as in the agent file |
+
+A key that the request does not name stays as it is. `null` returns a key to the agent file. A change is checked as a whole and kept in \
+`settings.json` in the data folder. It holds for sessions of every agent from their next decision, and for the gateway from \
+its next request. Settings stand above the agent file, and `serve` prints a line if there are any. Other commands do not read them. \
+A damaged `settings.json` is reported and not used. The next change renames it to `settings.json.damaged`.
 ";
 
 fn main() -> std::io::Result<()> {
     let reference = longhaul::config::AgentConfig::reference();
     write!(
         std::io::stdout(),
-        "# The agent file\n\n`longhaul.yml` is looked for in the current folder, then in the user's configuration folder; `--config` names \
+        "# The agent file\n\n`longhaul.yml` is looked for in the current folder, then in the user's configuration folder. `--config` names \
          another. Unknown keys and bad values are errors that name the line and the nearest valid key. `maxSteps` and \
-         `max_steps` are one key: each key below has both spellings. Keys of later \
-         capabilities are refused by name. For editors: [longhaul.schema.json](../longhaul.schema.json). What hooks are \
-         asked and answer: [hooks.md](hooks.md); MCP servers: [mcp.md](mcp.md); how old messages make room: \
-         [Strategies](#strategies); which tools there are: [Tools](#tools); agents beside the file's own: [More agents](#more-agents); what the page may change: \
-         [Settings](#settings).\n\nEvery key with its default:\n\n```yaml\n{reference}```\n\n{STRATEGIES}\n{TOOLS}\n{AGENTS}"
+         `max_steps` are one key: each key below has both spellings.\n\nBelow the keys: [Strategies](#strategies), [Tools](#tools), \
+         [More agents](#more-agents) and [Settings](#settings), which the page may change. Other pages: [hooks](hooks.md), \
+         [MCP servers](mcp.md). Editors can check the file by [longhaul.schema.json](../longhaul.schema.json).\n\nEvery key with its default:\n\n```yaml\n{reference}```\n\n{STRATEGIES}\n{TOOLS}\n{AGENTS}"
     )
 }

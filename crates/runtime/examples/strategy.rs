@@ -15,9 +15,9 @@ impl CompactionStrategy for NewestTurns {
     fn trigger(&self) -> StrategyTrigger {
         StrategyTrigger::Share(0.7)
     }
-    fn choose(&self, scene: &PlanContext<'_>, _: ProtectionLevel) -> Option<CompactionSelection> {
-        let cut = scene.turn_start(self.0);
-        (cut > 0).then(|| CompactionSelection::new(scene.before_cut(cut), UnitReplacement::Note))
+    fn choose(&self, context: &PlanContext<'_>, _: ProtectionLevel) -> Option<CompactionSelection> {
+        let cut = context.turn_start(self.0);
+        (cut > 0).then(|| CompactionSelection::new(context.before_cut(cut), UnitReplacement::Note))
     }
 }
 

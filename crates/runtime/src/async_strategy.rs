@@ -35,9 +35,9 @@ pub(crate) const REPLACEMENT_DEADLINE: Duration = Duration::from_secs(60);
 ///     fn trigger(&self) -> StrategyTrigger {
 ///         StrategyTrigger::Share(0.7)
 ///     }
-///     fn choose(&self, scene: &PlanContext<'_>, _: ProtectionLevel) -> Option<CompactionSelection> {
-///         let cut = scene.turn_start(2);
-///         (cut > 0).then(|| CompactionSelection::new(scene.before_cut(cut), UnitReplacement::Summary { tokens: 500 }))
+///     fn choose(&self, context: &PlanContext<'_>, _: ProtectionLevel) -> Option<CompactionSelection> {
+///         let cut = context.turn_start(2);
+///         (cut > 0).then(|| CompactionSelection::new(context.before_cut(cut), UnitReplacement::Summary { tokens: 500 }))
 ///     }
 /// }
 ///

@@ -1,5 +1,9 @@
-//! The driver of a session owns the loop and the lease, does the loop's effects, and feeds the outcomes back. A driver
-//! decides nothing: [`Run::handle`] decides the next step.
+//! The driver of a session owns the loop and the lease, does the loop's effects, and feeds the outcomes back.
+//! [`Run::handle`] decides the next step.
+//!
+//! The driver interprets some outcomes before the loop sees them. It learns the limits and abilities of the model from
+//! the errors of the server (`limits`). An answer to a request that the server cut in silence reaches the loop as an
+//! overflow (`silent_truncation`).
 //!
 //! The driver owns all started work (model call, tools, timers). This work ends with the driver, by return, error or
 //! panic.
@@ -89,10 +93,10 @@ pub(crate) struct SharedSessionState {
     pub(crate) session_id: SessionId,
     pub(crate) store: SharedStore,
     pub(crate) blobs: BlobStore,
-    pub(crate) feed: Arc<EventBus>,
+    pub(crate) bus: Arc<EventBus>,
     pub(crate) status: watch::Sender<RunStatus>,
     pub(crate) inbox: mpsc::UnboundedSender<DriverMessage>,
-    pub(crate) seat: RwLock<AgentBinding>,
+    pub(crate) binding: RwLock<AgentBinding>,
     /// Cancelled when this process may have lost the session to another one.
     pub(crate) lost: CancellationToken,
     /// The time of the next request to an unreachable model server, while the driver waits for it.
@@ -185,8 +189,8 @@ impl SessionDriver {
         self.model_calls.stop();
         // The lease is released only after the tasks: a tool of this process must not write while the next owner works.
         self.context.tasks.shutdown().await;
-        // The feed ends after the tasks, so that no announcement of a task follows the end.
-        self.context.shared.feed.end();
+        // The bus ends after the tasks, so that no announcement of a task follows the end.
+        self.context.shared.bus.end();
         self.abandon().await;
     }
 
@@ -270,7 +274,7 @@ impl SessionDriver {
             tracing::debug!("nobody uses the session, and it is closed");
             return Some(gate);
         }
-        self.context.shared.feed.rest();
+        self.context.shared.bus.rest();
         None
     }
 
@@ -287,7 +291,7 @@ impl SessionDriver {
             serde_json::json!({ "error": error.to_string(), "code": "storage", "recoverable": false });
         let shared = &self.context.shared;
         // The error is only announced: nothing may be written to the log any more.
-        shared.feed.publish_passing(ApiEvent::passing("llm:error", &shared.session_id, payload));
+        shared.bus.publish_passing(ApiEvent::passing("llm:error", &shared.session_id, payload));
         // Watchers of the status would otherwise wait for the end of a run that this process no longer drives.
         shared.status.send_replace(RunStatus::Idle);
     }
@@ -440,7 +444,7 @@ impl SessionDriver {
             if let EventBody::RunFinished { reason, error, .. } = &event.body {
                 self.waiters.last_end = RunOutcome { end: Some(*reason), error: error.clone() };
             }
-            self.context.shared.feed.publish_stored(event.seq, announcements, settles(&event.body));
+            self.context.shared.bus.publish_stored(event.seq, announcements, settles(&event.body));
             media::publish_omitted_media(&self.context, &event.body);
         }
     }

@@ -10,13 +10,6 @@ mod overrides;
 pub(crate) mod registry;
 mod runtime;
 mod submit;
-/// Returns the runtime's model if another model has answered last. A session without an answer needs no switch, because
-/// each step names the model.
-fn differing_model(run: &Run) -> Option<ModelOrigin> {
-    let to = &run.settings().model.origin;
-    run.history().model().is_some_and(|model| model != to).then(|| to.clone())
-}
-
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -155,9 +148,9 @@ impl Session {
     /// # Errors
     /// The errors of [`Session::send`].
     pub async fn send_message(&self, message: NewMessage) -> Result<SendReceipt, SessionError> {
-        let seat = self.agent_binding();
+        let binding = self.agent_binding();
         // Refused before the message is stored, because a session without its agent could not answer.
-        seat.check()?;
+        binding.check()?;
         // The hook runs before the status is set, because the session stays at rest while the hook decides.
         let parts = ask_submit_hook(&self.agent_binding().agent, self.id(), message.parts).await?;
         // Of several messages that arrive at once at a resting session, exactly one finds it at rest.
@@ -172,7 +165,7 @@ impl Session {
         let message = NewQueuedMessage {
             client_key: message.key,
             metadata: message.metadata,
-            ..NewQueuedMessage::new(id, now_ms(), parts, seat.agent.rules.queue_limit)
+            ..NewQueuedMessage::new(id, now_ms(), parts, binding.agent.rules.queue_limit)
         };
         let accepted = match self.shared.store.enqueue(self.id(), message).await {
             Ok(accepted) => accepted,
@@ -185,7 +178,7 @@ impl Session {
         // A repeated key was announced when it came first.
         if !accepted.repeated {
             let payload = serde_json::json!({ "id": accepted.id, "position": accepted.position });
-            self.shared.feed.publish_passing(ApiEvent::passing("message:queued", self.id(), payload));
+            self.shared.bus.publish_passing(ApiEvent::passing("message:queued", self.id(), payload));
         }
         // Position 0 is a repeated message that the session has taken already. There is nothing to wake for, so the
         // status that was set above must be taken back.
@@ -276,14 +269,14 @@ impl Session {
     /// Returns the announcements from now on and the state before, for a watcher that comes late or returns.
     #[doc(hidden)]
     pub fn subscribe(&self) -> EventSubscription {
-        self.shared.feed.subscribe(Arc::clone(&self.in_use))
+        self.shared.bus.subscribe(Arc::clone(&self.in_use))
     }
 
     /// Returns the announcements of the events after `after` up to `until`, for the first `events` events. The result
     /// is `None` if the events are no longer in memory and the log must be read.
     #[doc(hidden)]
     pub fn missed_events(&self, after: Seq, until: Seq, events: usize) -> Option<MissedEvents> {
-        self.shared.feed.missed_events(after, until, events)
+        self.shared.bus.missed_events(after, until, events)
     }
 
     /// Resolves when the session has stopped: closed, deleted, or after a failure of the storage.
@@ -607,4 +600,11 @@ impl Session {
 /// Returns a computed value, unless a cancel has ended the computation early.
 fn unless_stopped<T>(run: &Run, computed: T) -> Result<T, SessionError> {
     if run.history().stop_flag().is_raised() { Err(SessionError::Busy) } else { Ok(computed) }
+}
+
+/// Returns the runtime's model if another model has answered last. A session without an answer needs no switch, because
+/// each step names the model.
+fn differing_model(run: &Run) -> Option<ModelOrigin> {
+    let to = &run.settings().model.origin;
+    run.history().model().is_some_and(|model| model != to).then(|| to.clone())
 }

@@ -22,7 +22,10 @@ const METADATA: [IpAddr; 3] = [
 
 /// The reason that a name cannot be connected to.
 #[derive(Debug, thiserror::Error)]
-#[error("the name leads to {0}, an address that only counts where it stands itself in the configuration")]
+#[error(
+    "the name resolves to {0}, an address of this machine's network or of a metadata service; such an \
+     address must stand in the configuration itself"
+)]
 struct AddressRefused(IpAddr);
 
 /// Makes a client for one server. Resolved addresses are checked, and a proxy from the environment is never used for

@@ -420,7 +420,7 @@ impl AppState {
             texts.iter().map(|text| renderer.render(text)).collect()
         });
         rendered.await.map_err(|error| {
-            tracing::error!(%error, "texts were not rendered");
+            tracing::error!(%error, "Markdown texts could not be rendered");
             ApiProblem::internal()
         })
     }

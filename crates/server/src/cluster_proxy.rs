@@ -42,7 +42,7 @@ const CONNECT: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The interval of checks of a silent node's reachability.
-const KNOCK: Duration = Duration::from_secs(3);
+const PROBE_INTERVAL: Duration = Duration::from_secs(3);
 
 /// The maximum number of forwards of one request to other nodes.
 // A session moves when its node ends or is cut off. A request that meets several moves in a row would only add to the
@@ -63,9 +63,9 @@ pub(crate) struct RemoteSessionMarker(pub(crate) SessionId);
 pub(crate) struct ClusterProxy {
     client: reqwest::Client,
     /// A client with a new connection for each health probe.
-    knocks: reqwest::Client,
+    probe_client: reqwest::Client,
     /// The reachability of nodes by address.
-    doors: Arc<Mutex<HashMap<String, NodeReachability>>>,
+    reachability: Arc<Mutex<HashMap<String, NodeReachability>>>,
 }
 
 fn client_builder() -> reqwest::ClientBuilder {
@@ -80,8 +80,8 @@ impl Default for ClusterProxy {
         Self {
             client: client_builder().build().unwrap_or_default(),
             // A pooled connection to a vanished node gives no sign, a new one fails in time.
-            knocks: client_builder().pool_max_idle_per_host(0).build().unwrap_or_default(),
-            doors: Arc::default(),
+            probe_client: client_builder().pool_max_idle_per_host(0).build().unwrap_or_default(),
+            reachability: Arc::default(),
         }
     }
 }
@@ -300,7 +300,9 @@ impl ClusterProxy {
                 if !has(nodes, session, &owner.boot_id).await {
                     return ProxyOutcome::Moved;
                 }
-                tracing::warn!(%session, %address, "who answers there is not the node that has the session: it has died, or told another address (--advertise)");
+                tracing::warn!(%session, %address, "the node at this address does not have the session: the \
+                                                    node that had it has died, or advertises a wrong \
+                                                    address (--advertise)");
                 ProxyOutcome::Unreached
             }
             Ok(answer) => {
@@ -331,10 +333,10 @@ impl ClusterProxy {
         let url = format!("http://{address}/healthz");
         let begun = Instant::now();
         loop {
-            tokio::time::sleep(KNOCK).await;
+            tokio::time::sleep(PROBE_INTERVAL).await;
             // Of all requests that wait for this node only one sends the probe.
             if self.claim_due_probe(&address) {
-                let heard = self.knocks.get(&url).timeout(CONNECT).send().await.is_ok();
+                let heard = self.probe_client.get(&url).timeout(CONNECT).send().await.is_ok();
                 if !heard {
                     tracing::debug!(%address, timeout = ?CONNECT, "a health probe of a silent node got no answer");
                 }
@@ -348,41 +350,42 @@ impl ClusterProxy {
 
     /// Returns whether a probe is due. A caller that gets `true` must send the probe.
     fn claim_due_probe(&self, address: &str) -> bool {
-        let mut doors = self.doors();
+        let mut reachability = self.reachability();
         let now = Instant::now();
-        let door = doors.entry(address.to_owned()).or_default();
+        let node = reachability.entry(address.to_owned()).or_default();
         // Half of the interval, because the waiting requests do not tick at the same time.
-        let is_due = door.knocked.is_none_or(|knocked| now.duration_since(knocked) >= KNOCK / 2);
+        let is_due =
+            node.probed_at.is_none_or(|probed_at| now.duration_since(probed_at) >= PROBE_INTERVAL / 2);
         if is_due {
-            door.knocked = Some(now);
+            node.probed_at = Some(now);
         }
         is_due
     }
 
     fn note(&self, address: &str, heard: bool) {
-        let mut doors = self.doors();
-        let door = doors.entry(address.to_owned()).or_default();
-        door.silences = if heard { 0 } else { door.silences.saturating_add(1) };
-        door.silent = (!heard).then(Instant::now);
+        let mut reachability = self.reachability();
+        let node = reachability.entry(address.to_owned()).or_default();
+        node.silences = if heard { 0 } else { node.silences.saturating_add(1) };
+        node.silent = (!heard).then(Instant::now);
     }
 
     fn is_unreachable_since(&self, address: &str, since: Instant) -> bool {
-        let doors = self.doors();
-        let door = doors.get(address);
+        let reachability = self.reachability();
+        let node = reachability.get(address);
         // One lost probe proves little, and silence from before the request began says nothing about now.
-        door.is_some_and(|door| door.silences >= 2 && door.silent.is_some_and(|silent| silent > since))
+        node.is_some_and(|node| node.silences >= 2 && node.silent.is_some_and(|silent| silent > since))
     }
 
     /// Returns the lock on the reachability. No code panics under the lock.
-    fn doors(&self) -> MutexGuard<'_, HashMap<String, NodeReachability>> {
-        self.doors.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reachability(&self) -> MutexGuard<'_, HashMap<String, NodeReachability>> {
+        self.reachability.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The reachability of a node.
 #[derive(Debug, Default)]
 struct NodeReachability {
-    knocked: Option<Instant>,
+    probed_at: Option<Instant>,
     /// The number of successive probes without an answer, and the time of the newest one.
     silences: u32,
     silent: Option<Instant>,

@@ -79,7 +79,7 @@ impl ClientContent {
                 given(parts)?.iter().all(|part| matches!(part, ClientPart::Text { text } if is_blank(text)))
             }
         };
-        if is_empty { Err(ApiProblem::invalid("The message says nothing.")) } else { Ok(()) }
+        if is_empty { Err(ApiProblem::invalid("The message is empty.")) } else { Ok(()) }
     }
 
     /// Checks content for a new session, without stored content or a store.
@@ -145,7 +145,7 @@ impl ClientContent {
 /// `invalid-request` for anything but an object within the limits.
 pub(crate) fn message_metadata(given: Option<Value>) -> Result<Option<MessageMetadata>, ApiProblem> {
     let metadata = given.map(MessageMetadata::try_from).transpose();
-    metadata.map_err(|error| ApiProblem::invalid(format!("The message cannot be taken: {error}.")))
+    metadata.map_err(|error| ApiProblem::invalid(format!("The message was not accepted: {error}.")))
 }
 
 fn given(parts: &[Value]) -> Result<Vec<ClientPart>, ApiProblem> {
@@ -174,7 +174,7 @@ impl ClientMedia {
             }
             // A new session has no content yet that a hash could name.
             (None, Some(_)) => Err(ApiProblem::not_found("such content in this session")),
-            _ => Err(ApiProblem::invalid("An image or a file has either `data` or `blob`.")),
+            _ => Err(ApiProblem::invalid("An image or a file needs `data` or `blob`, and not both.")),
         }
     }
 
@@ -200,7 +200,7 @@ impl ClientMedia {
                 let about = (self.media_type, self.name);
                 named(app, session, &hash, about, is_picture).await
             }
-            _ => Err(ApiProblem::invalid("An image or a file has either `data` or `blob`.")),
+            _ => Err(ApiProblem::invalid("An image or a file needs `data` or `blob`, and not both.")),
         }
     }
 }
@@ -216,7 +216,9 @@ fn stated_or_found(stated: Option<String>, bytes: &[u8], is_picture: bool) -> Re
     // A type that a client states is believed: formats are more than the signatures known here.
     let kind = found_type(bytes);
     if is_picture && !kind.starts_with("image/") {
-        return Err(ApiProblem::invalid(format!("The image is none by its first bytes, but {kind}.")));
+        return Err(ApiProblem::invalid(format!(
+            "The content is not an image: its first bytes are those of {kind}."
+        )));
     }
     Ok(kind.to_owned())
 }
@@ -287,7 +289,7 @@ async fn named(
 fn check_picture(bytes: &[u8]) -> Result<(), ApiProblem> {
     longhaul::picture::size(bytes)
         .map(drop)
-        .map_err(|too_large| ApiProblem::invalid(format!("It cannot be taken: {too_large}.")))
+        .map_err(|too_large| ApiProblem::invalid(format!("The picture was not accepted: {too_large}.")))
 }
 
 fn media(blob: BlobRef, bytes: &Bytes, media_type: String, name: Option<String>) -> MediaPart {

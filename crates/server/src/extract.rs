@@ -103,7 +103,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<AppState> for QueryParams<T> {
     async fn from_request_parts(parts: &mut Parts, _app: &AppState) -> Result<Self, ApiProblem> {
         // The query parser would replace invalid bytes, and the search would look for other words.
         if !parts.uri.query().is_none_or(is_text) {
-            return Err(ApiProblem::invalid("What is behind the `?` is not UTF-8."));
+            return Err(ApiProblem::invalid("The query string is not UTF-8."));
         }
         match Query::try_from_uri(&parts.uri) {
             Ok(Query(params)) => Ok(Self(params)),
@@ -192,7 +192,12 @@ async fn collect(
         // The limit is for each piece: a large upload may take long, but it must not stand still.
         tokio::time::timeout(patience, pieces.next()).await.map_err(|_| ApiProblem::too_slow())?
     {
-        let piece = piece.map_err(|_| ApiProblem::invalid("The body broke off."))?;
+        let piece = piece.map_err(|_| {
+            ApiProblem::invalid(
+                "The connection broke before the whole body had arrived, and nothing was done. Send the \
+                 request again.",
+            )
+        })?;
         if whole.len() + piece.len() > limit {
             drain(pieces, app);
             return Ok(None);

@@ -21,8 +21,8 @@ use crate::routes::gateway;
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
 /// The paths without a token, under the server's own host names.
-const DOOR: [&str; 3] = ["/", "/api/login", "/api/logout"];
-const BEHIND_THE_DOOR: [&str; 2] = ["/web/", "/open/"];
+const PAGE_PATHS: [&str; 3] = ["/", "/api/login", "/api/logout"];
+const PAGE_FOLDERS: [&str; 2] = ["/web/", "/open/"];
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -146,7 +146,7 @@ fn admit(
     let shown = show(method, uri, headers, &host, config);
     match shown {
         // The login page itself must load before anybody can show the token.
-        CredentialStrength::Nothing | CredentialStrength::CookieAlone if is_at_the_door(uri.path()) => {
+        CredentialStrength::Nothing | CredentialStrength::CookieAlone if is_page_or_login(uri.path()) => {
             Ok(RequestAuthInfo { host, is_known: false })
         }
         CredentialStrength::Nothing | CredentialStrength::CookieAlone
@@ -162,7 +162,8 @@ fn admit(
         CredentialStrength::Enough => Ok(RequestAuthInfo { host, is_known: true }),
         CredentialStrength::CookieAlone => {
             tracing::info!(%host, "refused: the cookie came from another page, without the token");
-            Err(ApiProblem::forbidden("The cookie counts for the server's own page only."))
+            Err(ApiProblem::forbidden("The cookie is valid for the server's own page only. Other pages and \
+                                       programs send the token."))
         }
         CredentialStrength::Nothing => {
             let has_token = shown_tokens(uri, headers).any(|token| !token.is_empty());
@@ -172,8 +173,8 @@ fn admit(
     }
 }
 
-pub(crate) fn is_at_the_door(path: &str) -> bool {
-    DOOR.contains(&path) || BEHIND_THE_DOOR.iter().any(|folder| path.starts_with(folder))
+pub(crate) fn is_page_or_login(path: &str) -> bool {
+    PAGE_PATHS.contains(&path) || PAGE_FOLDERS.iter().any(|folder| path.starts_with(folder))
 }
 
 /// Returns whether the path is the gateway's.
@@ -275,7 +276,9 @@ fn read_authority(host: &HeaderValue) -> Option<Authority> {
 }
 
 fn foreign_host() -> ApiProblem {
-    ApiProblem::forbidden("The server does not answer to this host name (server.allowedHosts).")
+    ApiProblem::forbidden(
+        "This host name is not allowed. Add it to server.allowedHosts, or use the server's address.",
+    )
 }
 
 fn is_known(host: &Authority, config: &HttpServerConfig) -> bool {
@@ -328,7 +331,9 @@ fn check_origin(headers: &HeaderMap, host: &Authority, config: &HttpServerConfig
     if is_allowed {
         return Ok(());
     }
-    Err(ApiProblem::forbidden("Pages of this origin may not ask (server.allowedOrigins)."))
+    Err(ApiProblem::forbidden(
+        "Pages of this origin are not allowed. Add the origin to server.allowedOrigins.",
+    ))
 }
 
 /// Refuses requests of foreign pages without the token. Browsers omit `Origin` if a page cannot read the answer
@@ -340,7 +345,9 @@ fn check_fetch_site(headers: &HeaderMap, config: &HttpServerConfig) -> Result<()
     {
         return Ok(());
     }
-    Err(ApiProblem::forbidden("Pages of other sites may not ask without the token (server.allowedOrigins)."))
+    Err(ApiProblem::forbidden(
+        "Pages of other sites need the token, or their origin in server.allowedOrigins.",
+    ))
 }
 
 fn is_own(origin: &str, host: &Authority) -> bool {

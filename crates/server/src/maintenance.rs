@@ -75,7 +75,7 @@ pub(crate) async fn keep_up(app: &AppState) {
         }
         let begun = Instant::now();
         match once(app, keeping, SystemTime::now()).await {
-            Ok(None) => tracing::debug!("another node does the upkeep"),
+            Ok(None) => tracing::debug!("another node does the maintenance"),
             Ok(Some(kept)) => log_report(&kept, keeping),
             // The next run finds the same again, so an error needs no retry of its own.
             Err(error) => {
@@ -90,7 +90,7 @@ pub(crate) async fn keep_up(app: &AppState) {
         tracing::debug!(
             elapsed_ms = begun.elapsed().as_millis() as u64,
             ?pause,
-            "a run of the upkeep has ended"
+            "a maintenance run has ended"
         );
         tokio::time::sleep(pause).await;
         wait = EVERY.mul_f64(jitter());

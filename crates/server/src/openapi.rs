@@ -112,10 +112,10 @@ const NAMES_IN_BODY: [&str; 4] = ["/api/message", "/api/approvals", "/api/ui/cha
 /// Adds the parameters and problems implied by a route's path and method.
 fn complete(path: &str, method: &str, operation: &mut Operation) {
     let is_open = ["/healthz", "/readyz"].contains(&path);
-    let is_door = crate::guard::is_at_the_door(path);
+    let is_page_or_login = crate::guard::is_page_or_login(path);
     // An upload and a rendering change nothing that a repetition would change twice.
     let takes_key =
-        method == "post" && !is_door && !["/api/render", "/api/sessions/{id}/blobs"].contains(&path);
+        method == "post" && !is_page_or_login && !["/api/render", "/api/sessions/{id}/blobs"].contains(&path);
     if takes_key {
         let key = ParameterBuilder::new()
             .name("Idempotency-Key")
@@ -141,7 +141,7 @@ fn complete(path: &str, method: &str, operation: &mut Operation) {
     if path != "/healthz" {
         problems.push(503);
     }
-    if !is_open && (!is_door || path == "/api/login") {
+    if !is_open && (!is_page_or_login || path == "/api/login") {
         problems.push(401);
     }
     if names_something {
@@ -165,7 +165,7 @@ fn complete(path: &str, method: &str, operation: &mut Operation) {
         // A route that describes a status itself keeps its own description.
         operation.responses.responses.entry(status.to_string()).or_insert_with(|| RefOr::T(problem(status)));
     }
-    if !is_open && !is_door {
+    if !is_open && !is_page_or_login {
         let either = ["token", "cookie"].map(|scheme| SecurityRequirement::new::<_, _, &str>(scheme, []));
         operation.security = Some(either.to_vec());
     }

@@ -22,12 +22,13 @@ const ALREADY_RELEASED: &str = "already-released";
 const NOT_UNDONE: &str = "not-undone";
 
 /// The detail of a server in shutdown.
-pub(crate) const ENDING: &str = "The server is ending: what runs may finish, and nothing new begins. Start it again with \
-                                 `longhaul` (as it was started before) and send this once more.";
+pub(crate) const ENDING: &str = "The server is shutting down: running work may finish, and new work is \
+                                 refused. Start it again with `longhaul` (as it was started before) and \
+                                 send this once more.";
 
 /// The detail of a node in shutdown beside others.
-pub(crate) const ENDING_HERE: &str =
-    "This node is ending: what runs may finish, and nothing new begins. Send this to another one.";
+pub(crate) const ENDING_HERE: &str = "This node is shutting down: running work may finish, and new work is \
+                                      refused. Send this to another node.";
 
 /// The time in which another node takes over the sessions of a dead one, in seconds: a lease and a check.
 const TAKEN_OVER_S: u32 = 13;
@@ -86,7 +87,7 @@ impl ApiProblem {
 
     /// Returns the problem of a key used by another request.
     pub(crate) fn reused_key() -> Self {
-        let detail = "This Idempotency-Key was used for another request.";
+        let detail = "This Idempotency-Key was used for another request. Send this one with a new key.";
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorCode::InvalidRequest, detail)
     }
 
@@ -106,7 +107,7 @@ impl ApiProblem {
     }
 
     pub(crate) fn too_large(limit_bytes: u64) -> Self {
-        let detail = format!("At most {limit_bytes} bytes are taken.");
+        let detail = format!("This is too large: at most {limit_bytes} bytes are accepted.");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidRequest, detail)
     }
 
@@ -115,13 +116,14 @@ impl ApiProblem {
         Self::new(
             StatusCode::REQUEST_TIMEOUT,
             ErrorCode::Timeout,
-            "The rest of the body did not come in time.",
+            "The rest of the body did not arrive in time, and nothing was done. Send the request again.",
         )
     }
 
     /// Returns the problem of a client above the rate limit.
     pub(crate) fn too_many(wait: Duration) -> Self {
-        let detail = "These are more requests than a client may make (server.rateLimit).";
+        let detail = "This client has sent too many requests (server.rateLimit). Try again after the time \
+                      in Retry-After.";
         let many = Self::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::RateLimitExceeded, detail);
         // Rounded up, because `Retry-After` has whole seconds and an early request is refused again.
         let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
@@ -129,28 +131,28 @@ impl ApiProblem {
     }
 
     pub(crate) fn internal() -> Self {
-        let detail = "The server failed; its log says how.";
+        let detail = "The server failed at this request. Its log has the cause.";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Storage, detail)
     }
 
     /// Returns the problem of a session at a living but unreachable node.
     pub(crate) fn unreached() -> Self {
-        let detail = "The node that has the session is not reached from this one: if it has died, another has the session \
-                      within 13 s.";
+        let detail = "This node cannot reach the node that has the session. If that node has died, another \
+                      takes the session over within 13 s: try again then.";
         Self { retry_after_s: Some(TAKEN_OVER_S), ..Self::unavailable(ErrorCode::Interrupted, detail) }
     }
 
     /// Returns the problem of a node lost in the middle of an answer.
     pub(crate) fn broke_off() -> Self {
-        let detail = "The node that has the session broke off; what was said is kept. If it has died, another has the \
-                      session within 13 s.";
+        let detail = "The connection to the node that has the session broke; all messages are kept. If that \
+                      node has died, another takes the session over within 13 s: try again then.";
         Self { retry_after_s: Some(TAKEN_OVER_S), ..Self::unavailable(ErrorCode::Interrupted, detail) }
     }
 
     /// Returns the problem of a session at another node in shutdown.
     pub(crate) fn ending_there() -> Self {
-        let detail = "The node that has this session is ending: what runs there may finish, then another has the session. \
-                      Send this again in a moment.";
+        let detail = "The node that has this session is shutting down: running work may finish there, then \
+                      another node takes the session over. Send this again in a moment.";
         Self { retry_after_s: Some(ENDED_S), ..Self::unavailable(ErrorCode::Interrupted, detail) }
     }
 
@@ -201,10 +203,13 @@ impl From<StoreError> for ApiProblem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::NotFound(what) => Self::not_found(what),
-            StoreError::Conflict(_) => Self::conflict("Another change came first."),
+            StoreError::Conflict(_) => Self::conflict(
+                "Another change came first, and this one was not made. Read the current state and try \
+                 again.",
+            ),
             // The mark makes the cluster proxy look for the session at another node.
             StoreError::Busy(session) => {
-                let busy = Self::conflict("The session is in use elsewhere.");
+                let busy = Self::conflict("Another process uses the session: try again when it is done.");
                 Self { elsewhere: Some(RemoteSessionMarker(session)), ..busy }
             }
             // The session was just taken over, or another node had it all along.
@@ -214,7 +219,10 @@ impl From<StoreError> for ApiProblem {
                 Self { elsewhere: Some(RemoteSessionMarker(session)), ..elsewhere }
             }
             StoreError::QueueFull(waiting) => {
-                let detail = format!("The queue is full: {waiting} messages wait.");
+                let detail = format!(
+                    "The queue is full: {waiting} messages wait, and this one was not taken. Send it again \
+                     later, or raise run.queueLimit."
+                );
                 let full = Self::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::QueueFull, detail);
                 Self { retry_after_s: Some(5), ..full }
             }
@@ -235,7 +243,7 @@ impl From<StoreError> for ApiProblem {
             | StoreError::OtherToken(_)
             | StoreError::Storage(_) => {
                 tracing::error!(%error, "storage");
-                Self::unavailable(ErrorCode::Storage, "The store failed; the server's log says how.")
+                Self::unavailable(ErrorCode::Storage, "The store failed. The server's log has the cause.")
             }
         }
     }
@@ -256,7 +264,10 @@ impl From<SessionError> for ApiProblem {
             }
             SessionError::NotUndone(_) => Self::conflict(sentence(&error.to_string())).coded(NOT_UNDONE),
             SessionError::DoesNotFit { tokens, usable } => {
-                let detail = format!("The view would have {tokens} tokens; {usable} are usable.");
+                let detail = format!(
+                    "This does not fit: the view would have {tokens} tokens, and {usable} are usable. \
+                     Nothing was changed."
+                );
                 let misfit = Self::new(StatusCode::CONFLICT, ErrorCode::ContextOverflow, detail);
                 misfit.with("tokens", tokens).with("usable", usable)
             }
@@ -265,12 +276,13 @@ impl From<SessionError> for ApiProblem {
                 let detail = sentence(&error.to_string());
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorCode::Refused, detail)
             }
-            SessionError::Stopped => {
-                Self::unavailable(ErrorCode::Interrupted, "The session has stopped; ask again to open it.")
-            }
+            SessionError::Stopped => Self::unavailable(
+                ErrorCode::Interrupted,
+                "The session has stopped; everything stored is kept. Send the request again to open it.",
+            ),
             SessionError::Log(..) => {
                 tracing::error!(%error, "log");
-                let detail = "The session's log cannot be read.";
+                let detail = "The session's log cannot be read. The server's log has the cause.";
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Storage, detail)
             }
         }
@@ -301,7 +313,10 @@ impl From<BlobError> for ApiProblem {
             BlobError::OutOfRange { .. } => Self::invalid("The range lies outside the content."),
             BlobError::Damaged(_) | BlobError::Storage(_) => {
                 tracing::error!(%error, "blobs");
-                Self::unavailable(ErrorCode::Storage, "Stored content cannot be read or written.")
+                Self::unavailable(
+                    ErrorCode::Storage,
+                    "Stored content cannot be read or written. The server's log has the cause.",
+                )
             }
         }
     }

@@ -124,7 +124,7 @@ async fn unknown(uri: Uri) -> Response {
 }
 
 async fn not_allowed(uri: Uri) -> Response {
-    let detail = "This route does not take this method.";
+    let detail = "This route does not support this method.";
     refused(&uri, ApiProblem::new(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::InvalidRequest, detail))
 }
 

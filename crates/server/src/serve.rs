@@ -22,7 +22,7 @@ pub async fn serve(
     app: AppState,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let door = PreAuthListener::new(listener, app.config().max_strangers, app.config().first_request);
+    let listener = PreAuthListener::new(listener, app.config().max_strangers, app.config().first_request);
     let closing = app.closing().clone();
     tracing::info!(
         max_unauthenticated = app.config().max_strangers,
@@ -41,7 +41,7 @@ pub async fn serve(
         }
     };
     let service = router(app.clone()).into_make_service_with_connect_info::<PreAuthPermit>();
-    let server = axum::serve(door, service).with_graceful_shutdown(asked);
+    let server = axum::serve(listener, service).with_graceful_shutdown(asked);
     // Recovery runs beside the server: a large store must not delay the first answer.
     let recovery = async {
         if let Err(error) = app.recover().await {

@@ -191,7 +191,8 @@ impl SseWatcher {
             // Unavailable for now: the stream ends, and the client comes back with its position.
             Err(problem) if problem.status() == StatusCode::SERVICE_UNAVAILABLE => return None,
             Err(problem) => {
-                tracing::warn!(session = %self.session.id(), ?problem, "a watcher could not be told what it missed");
+                tracing::warn!(session = %self.session.id(), ?problem, "missed events could not be sent to \
+                                                                        a watcher");
                 self.gap(self.after + 1, until);
                 self.after = until;
             }

@@ -118,7 +118,10 @@ impl PostgresNotifier {
                 let tell = PostgresNotifyCommand { channel: channel.clone(), payload };
                 // One attempt is enough: the other nodes poll, and older news would keep newer news waiting.
                 if let Err(failure) = database.attempt(&tell, false).await {
-                    tracing::debug!(?failure, "other nodes were not told; they will see by themselves");
+                    tracing::debug!(
+                        ?failure,
+                        "other nodes could not be notified; they find the change when they poll"
+                    );
                     sleep(PAUSE).await;
                 }
             }
@@ -142,7 +145,8 @@ impl PostgresNotifier {
                 ended = self.listen(&pool, &channel) => ended,
             };
             if let Err(error) = ended {
-                tracing::debug!(%error, "other nodes cannot be heard; this one looks by itself");
+                tracing::debug!(%error, "notifications of other nodes do not arrive; this node polls \
+                                         instead");
                 sleep(PAUSE).await;
             }
         }
@@ -195,7 +199,7 @@ impl PostgresNotifier {
             }
             match database.run_operation(&Look { sessions: sessions.clone() }).await {
                 Ok(found) => self.compare(sessions, found),
-                Err(error) => tracing::debug!(%error, "this node cannot see what others did"),
+                Err(error) => tracing::debug!(%error, "this node cannot read the changes of other nodes"),
             }
         }
     }

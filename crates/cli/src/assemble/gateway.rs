@@ -46,7 +46,7 @@ pub(crate) async fn gateway(
         of_model(place, config).map(|upstream| UpstreamOptions { is_usual: names_model, ..upstream });
     let upstreams: Vec<UpstreamOptions> = listed.chain(of_model).collect();
     if upstreams.is_empty() {
-        tracing::debug!("no server of models is known, so there is no gateway");
+        tracing::debug!("no model server is known, so there is no gateway");
         return Ok(None);
     }
     tracing::debug!(upstreams = upstreams.len(), names_model, "the gateway is set up");

@@ -34,9 +34,10 @@ pub(crate) fn telemetry(config: &AgentConfig) -> Outcome<Telemetry> {
 #[cfg(not(feature = "telemetry"))]
 pub(crate) fn telemetry(config: &AgentConfig) -> Outcome<Telemetry> {
     match config.telemetry.otlp {
-        Some(_) => {
-            Err(CommandError::usage("telemetry.otlp is set, and this longhaul was built without telemetry"))
-        }
+        Some(_) => Err(CommandError::usage(
+            "telemetry.otlp is set, but this longhaul was built without telemetry: remove the key, or build \
+             with the feature `telemetry`",
+        )),
         None => Ok(Telemetry::default().named(&config.name)),
     }
 }

@@ -237,7 +237,9 @@ async fn compact(
                 },
             }))
         }
-        CompactionOutcome::NothingToDo => Ok("nothing to compact: what is there stays\n".to_owned()),
+        CompactionOutcome::NothingToDo => {
+            Ok("nothing to compact: the conversation stays as it is\n".to_owned())
+        }
         CompactionOutcome::Refused(why) => {
             Err(CommandError::new(format!("not compacted, nothing changed: {why}")))
         }

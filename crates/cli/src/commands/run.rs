@@ -244,7 +244,7 @@ impl RunPrinter {
     }
 
     fn missed(&mut self, count: u64) {
-        tracing::warn!("{count} events were too fast to be shown; all that is durable is in the session");
+        tracing::warn!("{count} events came too fast to be printed; the session has all stored events");
     }
 
     /// Prints the answer as data, and a line about the session as a message.

@@ -175,7 +175,8 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
             if let Ok(told) = &mut told
                 && let Err(error) = told.ends()
             {
-                tracing::warn!(%error, "the server's end was not recorded: a new server will not wait");
+                tracing::warn!(%error, "the shutdown could not be recorded: a new server will not wait for \
+                                        this one");
             }
             served.await?;
         }
@@ -213,7 +214,7 @@ fn assumed(model: &str) -> String {
 /// are cancelled at once.
 async fn end(app: &AppState, interrupts: &mut InterruptSignals, asked: oneshot::Sender<()>) {
     interrupts.next().await;
-    tracing::info!("told to end: nothing new begins, and what runs may finish");
+    tracing::info!("shutdown requested: no new work starts, and running work may finish");
     // The receiver is gone if the server failed meanwhile.
     let _ = asked.send(());
     let withdrawn = withdrawn(app.open_questions());
@@ -227,24 +228,25 @@ async fn end(app: &AppState, interrupts: &mut InterruptSignals, asked: oneshot::
     out::told(&stopping());
     tokio::select! {
         () = drained => tracing::debug!("all runs have finished"),
-        () = interrupts.next() => tracing::info!("told to end again: runs are cut, and go on with the next message"),
+        () = interrupts.next() => tracing::info!("second shutdown request: runs are interrupted, and go on \
+                                                  with the next message"),
     }
 }
 
 /// Returns what a shutdown waits for, and how to end it at once.
 fn stopping() -> String {
     let seconds = DRAINING.as_secs();
-    format!("Stopping: what runs may finish, for {seconds} s at most. Ctrl-C again ends now.\n")
+    format!("Stopping: running work may finish, for {seconds} s at most. Ctrl-C again stops at once.\n")
 }
 
 /// Returns the note about questions that nobody can answer any more; empty without such questions.
 fn withdrawn(questions: usize) -> String {
     match questions {
         0 => String::new(),
-        1 => "1 session waited for your answer: its call was not run, and a message goes on.\n".to_owned(),
+        1 => "1 session waited for your answer. Its call was not run; send a message to go on.\n".to_owned(),
         many => {
             format!(
-                "{many} sessions waited for your answer: their calls were not run, and a message goes on.\n"
+                "{many} sessions waited for your answer. Their calls were not run; send a message to go on.\n"
             )
         }
     }

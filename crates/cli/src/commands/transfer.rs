@@ -114,7 +114,8 @@ pub(crate) async fn migrate(args: MigrateArgs, place: &CliEnvironment) -> Outcom
     }
     if to.is_some() && SqliteStore::is_in_use(&place.data_dir) {
         return Err(CommandError::new(format!(
-            "the data folder {folder} is in use: end that longhaul first, so that nothing is said there that would stay behind"
+            "the data folder {folder} is in use: stop that longhaul first, or its new messages would not be \
+             transferred"
         )));
     }
     if args.from.is_some() {
@@ -137,7 +138,8 @@ async fn migrated(
 ) -> Outcome<TransferReport> {
     if others(from).await? {
         return Err(CommandError::new(
-            "nodes still serve that database: end them first, so that nothing is left behind (one that was killed counts for 10 s)",
+            "nodes still serve that database: stop them first, or their new messages would not be \
+             transferred (a killed node counts for 10 s)",
         ));
     }
     let to = depot(place, to, blobs, EndpointAccess::Write).await?;

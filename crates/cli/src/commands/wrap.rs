@@ -99,30 +99,30 @@ pub(crate) async fn run(args: &WrapArgs, place: &CliEnvironment) -> Outcome {
     }
     let loaded = agent_file::load(place)?;
     let running = ServerRecord::find(&place.data_dir);
-    let door = door(args, place, &loaded, running.as_ref()).await?;
+    let access = access(args, place, &loaded, running.as_ref()).await?;
     tracing::debug!(
         client = client.name,
-        gateway = %crate::trust::server_of(&door.root),
+        gateway = %crate::trust::server_of(&access.root),
         is_running = running.is_some(),
-        has_token = door.token_file.is_some(),
+        has_token = access.token_file.is_some(),
         "the client is set up for the gateway"
     );
-    let setup = (client.setup)(&door)?;
+    let setup = (client.setup)(&access)?;
     if args.run {
-        return Err(start(&client, &setup, &door, place, &args.args));
+        return Err(start(&client, &setup, &access, place, &args.args));
     }
     if args.write {
-        return write(place, &setup, &door, &files, args.yes);
+        return write(place, &setup, &access, &files, args.yes);
     }
-    out::line(&shown(&client, &setup, &door, place))?;
+    out::line(&shown(&client, &setup, &access, place))?;
     out::message(&next_step(&client, &setup, place));
     if running.is_none() && args.at.is_none() {
-        out::message(&format!("nothing serves at {} yet: `longhaul serve`\n", door.root));
+        out::message(&format!("nothing serves at {} yet: `longhaul serve`\n", access.root));
     }
     Ok(DONE)
 }
 
-async fn door(
+async fn access(
     args: &WrapArgs,
     place: &CliEnvironment,
     loaded: &ResolvedConfig,
@@ -151,23 +151,23 @@ async fn door(
     let home = place.home.clone().ok_or_else(|| CommandError::usage("no home folder was found"))?;
     let folder = place.data_dir.join(files::FOLDER);
     let named = named_model(loaded);
-    let mut door = GatewayAccess { root, model: String::new(), token_file: None, home, folder };
+    let mut access = GatewayAccess { root, model: String::new(), token_file: None, home, folder };
     // Asked without the token first: only a gateway that wants the token gets it.
-    let mut listed = ask(&door).await;
+    let mut listed = ask(&access).await;
     let is_agent = named.as_deref().is_some_and(|model| model.starts_with(AGENT));
     if config.gateway.auth == GatewayAuth::Token
         || is_agent
         || matches!(listed, GatewayModelsReply::WantsToken)
     {
-        door.token_file = Some(token_file());
-        if !matches!(listed, GatewayModelsReply::Nobody) && door.key().is_ok() {
-            listed = ask(&door).await;
+        access.token_file = Some(token_file());
+        if !matches!(listed, GatewayModelsReply::Nobody) && access.key().is_ok() {
+            listed = ask(&access).await;
         }
     }
-    if let (GatewayModelsReply::WantsToken, Some(path)) = (&listed, &door.token_file) {
-        out::message(&format!("{} does not take the token in {}\n", door.root, place.shown(path)));
+    if let (GatewayModelsReply::WantsToken, Some(path)) = (&listed, &access.token_file) {
+        out::message(&format!("{} does not take the token in {}\n", access.root, place.shown(path)));
     }
-    door.model = match (named, listed) {
+    access.model = match (named, listed) {
         (Some(model), _) => model,
         (None, GatewayModelsReply::First(model)) => model,
         (None, other) => {
@@ -182,11 +182,11 @@ async fn door(
                 if matches!(other, GatewayModelsReply::Nobody) { "start `longhaul serve`, or " } else { "" };
             return Err(CommandError::usage(format!(
                 "{} {why}: {start}name the model, --model NAME",
-                door.root
+                access.root
             )));
         }
     };
-    Ok(door)
+    Ok(access)
 }
 
 fn named_model(loaded: &ResolvedConfig) -> Option<String> {
@@ -207,13 +207,13 @@ enum GatewayModelsReply {
 }
 
 /// Asks the gateway for its models, with the token if there is one.
-async fn ask(door: &GatewayAccess) -> GatewayModelsReply {
+async fn ask(access: &GatewayAccess) -> GatewayModelsReply {
     // No proxy: the gateway is usually on this machine, and the token is for the gateway only.
     let Ok(client) = Client::builder().timeout(PATIENCE).no_proxy().build() else {
         return GatewayModelsReply::Nobody;
     };
-    let mut request = client.get(format!("{}/models", door.v1()));
-    if let Some(key) = door.token_file.as_ref().and_then(|_| door.key().ok()) {
+    let mut request = client.get(format!("{}/models", access.v1()));
+    if let Some(key) = access.token_file.as_ref().and_then(|_| access.key().ok()) {
         request = request.bearer_auth(key);
     }
     let Ok(answer) = request.send().await else { return GatewayModelsReply::Nobody };
@@ -231,12 +231,12 @@ async fn ask(door: &GatewayAccess) -> GatewayModelsReply {
 fn shown(
     client: &WrapClient,
     setup: &WrapClientSetup,
-    door: &GatewayAccess,
+    access: &GatewayAccess,
     place: &CliEnvironment,
 ) -> String {
     let mut text = format!("# {}\n", client.about);
     for (name, value) in &setup.environment {
-        text.push_str(&format!("export {name}={}\n", value.in_shell(door)));
+        text.push_str(&format!("export {name}={}\n", value.in_shell(access)));
     }
     for line in &setup.lines {
         text.push_str(&format!("{line}\n"));
@@ -249,7 +249,7 @@ fn shown(
         let path = place.shown(&file.path);
         text.push_str(&format!("\n# in {path}\n{}\n", file.change.shown().trim_end()));
     }
-    door.without_key(text.trim_end())
+    access.without_key(text.trim_end())
 }
 
 /// Returns what a person does with the printed settings.
@@ -277,13 +277,13 @@ fn next_step(client: &WrapClient, setup: &WrapClientSetup, place: &CliEnvironmen
 fn write(
     place: &CliEnvironment,
     setup: &WrapClientSetup,
-    door: &GatewayAccess,
+    access: &GatewayAccess,
     files: &ClientFileChanges,
     yes: bool,
 ) -> Outcome {
     if setup.files.is_empty() {
         return Err(CommandError::usage(
-            "this client has no file of settings: its environment says all, or --run starts it",
+            "this client has no settings file: set its environment variables, or start it with --run",
         ));
     }
     // All files are planned before the first is written: an unreadable one leaves the others unchanged.
@@ -310,7 +310,7 @@ fn write(
             out::message(&format!(
                 "# {}\n{}\n",
                 place.shown(&one.path),
-                door.without_key(one.shown.trim_end())
+                access.without_key(one.shown.trim_end())
             ));
         }
         out::message("write this there, beside what there is? A copy of each file is kept. y/N ");
@@ -347,7 +347,7 @@ fn undo(place: &CliEnvironment, files: &ClientFileChanges) -> Outcome {
 fn start(
     client: &WrapClient,
     setup: &WrapClientSetup,
-    door: &GatewayAccess,
+    access: &GatewayAccess,
     place: &CliEnvironment,
     args: &[String],
 ) -> CommandError {
@@ -360,14 +360,14 @@ fn start(
         return CommandError::usage(why);
     }
     // Only our own files are written: `--run` leaves the client's settings alone.
-    for file in setup.files.iter().filter(|file| file.path.starts_with(&door.folder)) {
+    for file in setup.files.iter().filter(|file| file.path.starts_with(&access.folder)) {
         if let Err(failure) = files::write_own(place, file) {
             return failure;
         }
     }
     let mut command = Command::new(program);
     for (name, value) in setup.environment.iter().chain(&setup.only_by_run) {
-        match value.itself(door) {
+        match value.itself(access) {
             Ok(value) => command.env(name, value),
             Err(failure) => return failure,
         };

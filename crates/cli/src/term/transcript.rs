@@ -223,7 +223,7 @@ impl TranscriptRenderer {
             UiEvent::RunEnded(ended) => self.run_ended(ended),
             UiEvent::Parked { reason } => self.warning(&format!("waits for you: {reason}")),
             UiEvent::Broken { message } => {
-                self.failure(&format!("{message}; what was acknowledged is kept (storage)"));
+                self.failure(&format!("{message}; all acknowledged data is kept (storage)"));
             }
             UiEvent::Queued { .. }
             | UiEvent::RunStarted
@@ -440,12 +440,12 @@ impl TranscriptRenderer {
                 self.failure(&format!("{} · {next}", visible(&failed(code, message))));
             }
             ("stop", None) => {}
-            ("cancelled", None) => self.rule("cancelled · what was there is kept"),
-            ("max-steps", None) => self.rule("stopped at the step limit · say something to go on"),
-            ("length", None) => self.rule("the answer reached its length limit · say something to go on"),
-            ("timeout", None) => self.rule("the run's time is over · say something to go on"),
+            ("cancelled", None) => self.rule("cancelled · everything so far is kept"),
+            ("max-steps", None) => self.rule("stopped at the step limit · send a message to go on"),
+            ("length", None) => self.rule("the answer reached its length limit · send a message to go on"),
+            ("timeout", None) => self.rule("the run's time is over · send a message to go on"),
             ("loop-detected", None) => {
-                self.rule("stopped: the model repeats the same call or passage · say something to go on")
+                self.rule("stopped: the model repeats the same call or passage · send a message to go on")
             }
             (other, None) => self.rule(&format!("ended: {other}")),
         }

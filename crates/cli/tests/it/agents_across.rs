@@ -127,7 +127,7 @@ async fn an_agent_whose_node_is_not_reached_says_so_in_the_clients_words() {
     let (status, _, body) = asked(&other, "/v1/messages", &named, &brief("more")).await;
     let refused: Value = serde_json::from_str(&body).unwrap();
     assert_eq!((status, &refused["type"]), (503, &json!("error")), "{body}");
-    assert!(refused["error"]["message"].as_str().unwrap().contains("not reached"), "{body}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("cannot reach the node"), "{body}");
     let request = other.request(Method::POST, "/v1/chat/completions").header(named[0].0, named[0].1);
     let refused = request.json(&chat(&[user("more")], false)).send().await.unwrap();
     assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"13".parse().unwrap()));

@@ -135,7 +135,7 @@ fn at_a_terminal_a_no_is_told_with_its_reason_and_the_queue_can_be_changed() {
     terminal.type_line("/queue remove 1");
     terminal.until_it_shows("removed 1");
     terminal.press("\u{3}");
-    terminal.until_it_shows("cancelled · what was there is kept");
+    terminal.until_it_shows("cancelled · everything so far is kept");
     terminal.type_line("/retry");
     until("the queue is taken", || fake.asked().len() == 3);
     let last = fake.asked().pop().unwrap().to_string();
@@ -188,7 +188,7 @@ fn at_a_terminal_tools_are_asked_for_and_messages_queue() {
     until("the model is asked again", || fake.asked().len() == 3);
     terminal.until_it_shows("herons");
     terminal.press("\u{3}");
-    terminal.until_it_shows("cancelled · what was there is kept");
+    terminal.until_it_shows("cancelled · everything so far is kept");
     assert_eq!(terminal.leave().code(), Some(0));
     let shown = bench.run(&["sessions", "show", "last"]).exits(0).out;
     assert!(shown.contains("A long story") && shown.contains("and this too"), "{shown}");

@@ -165,7 +165,7 @@ fn an_interrupt_keeps_what_was_said() {
     until("its last word is there", || bench.has_stored("kingfishers"));
     signal(&child, "INT");
     let given = given(child.wait_with_output().unwrap()).exits(130);
-    assert!(given.err.contains("cancelled · what was there is kept"), "{}", given.err);
+    assert!(given.err.contains("cancelled · everything so far is kept"), "{}", given.err);
     assert!(given.err.contains("kept in session ") && given.err.contains(" run --session last \"…\""));
     assert_eq!(given.out, "The beginning of a tale of kingfishers \n", "what was answered is data");
     let shown = bench.run(&["sessions", "show", "last"]).exits(0).out;

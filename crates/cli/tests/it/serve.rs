@@ -122,7 +122,7 @@ fn a_second_start_waits_for_the_first_that_is_ending() {
     crate::bench::until("the server ends", || ask(&address, "GET", "/readyz", "", "").0 == 503);
     let mut second = bench.with(&fake, &["serve", "--addr", "127.0.0.1:0"]).spawn().unwrap();
     let mut said = BufReader::new(second.stderr.take().unwrap());
-    assert!(line_with(&mut said, "is ending").contains("waiting for it"));
+    assert!(line_with(&mut said, "is shutting down").contains("waiting for it"));
     // Its address comes when the first server has ended: until then the first one's answer is written.
     fake.go_on();
     let again = self::address(&mut second);

@@ -72,7 +72,7 @@ fn a_run_is_cancelled_and_what_waits_is_resumed() {
     tty.enter("later");
     tty.until_it_shows("queued  1 later");
     tty.press(ESCAPE);
-    tty.until_it_shows("─ cancelled · what was there is kept");
+    tty.until_it_shows("─ cancelled · everything so far is kept");
     tty.until_it_shows("Message, or /retry to go on with what waits");
     tty.enter("/retry");
     tty.until_it_shows("you    later");

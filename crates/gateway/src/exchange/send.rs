@@ -1,4 +1,5 @@
-//! The native exchange with an upstream: bytes, time-outs, new tries, and the handling of responses.
+//! The exchange with an upstream on the client's own wire: bytes, time-outs, new tries, and the handling of responses.
+//! `translate` does the same for an upstream that speaks another wire.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

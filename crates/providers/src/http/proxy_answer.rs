@@ -141,7 +141,7 @@ mod tests {
     const PAGE: &str = "<html><head><title>503 Service Unavailable</title></head></html>";
 
     #[test]
-    fn a_proxys_own_answers_are_told_as_its_own() {
+    fn the_own_answers_of_a_proxy_are_told_as_such() {
         let proxy = [("http_proxy", "http://me:secret@p:3128")];
         let error = explained("http://box.example/v1", &proxy, 407, "", &[]);
         assert_eq!(error.code, ErrorCode::Auth);

@@ -27,7 +27,9 @@ impl SqliteFolder {
             Ok(swept) => {
                 tracing::debug!(swept, "half-written blobs of a process that was killed are removed")
             }
-            Err(error) => tracing::warn!("half-written blobs stay behind: {error}"),
+            Err(error) => {
+                tracing::warn!("half-written blobs of an ended process could not be removed: {error}")
+            }
         }
         Ok((store, blobs))
     }

@@ -40,6 +40,6 @@ impl AgentBinding {
 
 impl SharedSessionState {
     pub(crate) fn agent_binding(&self) -> AgentBinding {
-        self.seat.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.binding.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

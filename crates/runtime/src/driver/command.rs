@@ -228,7 +228,8 @@ impl SessionDriver {
                     self.cancel_for_node(clear_queue, before).await?
                 }
                 None => {
-                    tracing::warn!(session = %self.context.shared.session_id, "another node says what is not understood")
+                    let session = &self.context.shared.session_id;
+                    tracing::warn!(%session, "a signal of another node is not understood and is ignored");
                 }
             }
         }
@@ -236,7 +237,7 @@ impl SessionDriver {
         let announced = self.announced.get_or_insert_default();
         let wakes =
             queue.iter().any(|message| message.queued_at >= since && !announced.contains(&message.id));
-        tracing::debug!(queued = queue.len(), wakes, since, "other nodes left news");
+        tracing::debug!(queued = queue.len(), wakes, since, "other nodes changed the queue");
         // The set is replaced, so ids of messages that were taken do not accumulate.
         *announced = ids(&queue).collect();
         if wakes {
@@ -470,7 +471,7 @@ impl SessionDriver {
         let Some(agent) = self.pending_switches.drain(..taken).next_back() else { return Ok(()) };
         let agent = agent.calibrated().with_deferral_decided();
         let shared = Arc::clone(&self.context.shared);
-        shared.seat.write().unwrap_or_else(PoisonError::into_inner).missing = None;
+        shared.binding.write().unwrap_or_else(PoisonError::into_inner).missing = None;
         let (history, is_same) = (agent.new_history(), agent.reads_as(self.context.run.history()));
         // The age of the limits and the suspicions belong to the earlier model's server.
         self.limits_probe.reset();
@@ -545,8 +546,8 @@ impl CompactionStrategy for RequestedStrategy {
         self.0.trigger()
     }
 
-    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
-        self.0.choose(scene, protection)
+    fn choose(&self, context: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
+        self.0.choose(context, protection)
     }
 
     fn prunes_first(&self) -> bool {
@@ -557,8 +558,8 @@ impl CompactionStrategy for RequestedStrategy {
         self.0.line(outlook)
     }
 
-    fn ahead(&self, scene: &PlanContext<'_>) -> Option<CompactionSelection> {
-        self.0.ahead(scene)
+    fn ahead(&self, context: &PlanContext<'_>) -> Option<CompactionSelection> {
+        self.0.ahead(context)
     }
 
     fn waits(&self) -> bool {

@@ -97,7 +97,7 @@ impl DriverContext {
 
     /// Publishes an event that is not stored.
     pub(super) fn publish(&self, event: ApiEvent) {
-        self.shared.feed.publish_passing(event);
+        self.shared.bus.publish_passing(event);
     }
 
     /// Starts a task whose outcome is an input of the loop.
@@ -116,7 +116,7 @@ impl DriverContext {
     /// Binds an agent: the same agent with other limits or settings, or another agent.
     pub(super) fn set_agent(&mut self, agent: Arc<Agent>) {
         self.agent = Arc::clone(&agent);
-        self.shared.seat.write().unwrap_or_else(PoisonError::into_inner).agent = agent;
+        self.shared.binding.write().unwrap_or_else(PoisonError::into_inner).agent = agent;
         let settings = Arc::new(self.agent.settings());
         match &mut self.suspended_settings {
             // A compaction by another strategy is going on: the new settings take effect after it.

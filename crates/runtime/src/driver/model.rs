@@ -57,8 +57,8 @@ impl ModelCalls {
         let request = next_request(context, tools, max_output_tokens);
         let history = context.run.history();
         let paused = history.view().last().filter(|_| history.is_paused()).map(|item| &*item.message);
-        // The feed gets the paused message, so that watchers of a continued answer keep the text before the pause.
-        context.shared.feed.begin(&step, paused);
+        // The bus gets the paused message, so that watchers of a continued answer keep the text before the pause.
+        context.shared.bus.begin(&step, paused);
         let ratios = *history.calibration().ratios();
         let pause = pause_at_tokens.map(|at| PausePointDetector::new(at, history.counter().clone(), ratios));
         tracing::debug!(
@@ -337,7 +337,7 @@ impl ModelCallTask {
         let found = media::fill(request, &self.takes, &self.shared.blobs, &self.shared.pictures).await?;
         for not_shown in found {
             let model = self.provider.origin();
-            self.shared.feed.publish_passing(not_shown.announcement(&self.shared.session_id, &model));
+            self.shared.bus.publish_passing(not_shown.announcement(&self.shared.session_id, &model));
         }
         Ok(())
     }
@@ -471,7 +471,7 @@ impl StreamedAnswer {
             ModelEvent::Text(mut delta) => {
                 // Text beyond the pause is neither shown nor stored, because the continuation writes on from the pause.
                 delta.truncate(end.unwrap_or(delta.len()));
-                shared.feed.chunk(&self.step, ChunkKind::Text, &delta, false);
+                shared.bus.chunk(&self.step, ChunkKind::Text, &delta, false);
                 self.text.push_str(&delta);
                 self.unsaved.push_str(&delta);
                 // The first unsaved piece sets the time. Later pieces must not move it, or a steady stream would never
@@ -479,7 +479,7 @@ impl StreamedAnswer {
                 self.flush_at.get_or_insert_with(|| Instant::now() + until_flush(self.every, now_ms()));
             }
             ModelEvent::Reasoning(delta) => {
-                shared.feed.chunk(&self.step, ChunkKind::Reasoning, &delta, false);
+                shared.bus.chunk(&self.step, ChunkKind::Reasoning, &delta, false);
                 self.reasoning.push_str(&delta);
             }
             ModelEvent::ToolInput { index, .. } if index >= MAX_TOOL_CALLS => {
@@ -496,7 +496,7 @@ impl StreamedAnswer {
                 }
                 let payload =
                     json!({ "stepId": self.step, "index": index, "toolName": name, "delta": delta });
-                shared.feed.publish_passing(ApiEvent::passing("llm:tool-input", &shared.session_id, payload));
+                shared.bus.publish_passing(ApiEvent::passing("llm:tool-input", &shared.session_id, payload));
             }
             ModelEvent::PartDone(part) => {
                 match part {
@@ -525,7 +525,7 @@ impl StreamedAnswer {
             "the answer is complete"
         );
         if self.began {
-            shared.feed.chunk(&self.step, ChunkKind::Text, "", true);
+            shared.bus.chunk(&self.step, ChunkKind::Text, "", true);
         }
     }
 

@@ -74,13 +74,17 @@ impl TruncationDetector {
         if was_in_vain || is_caught_often {
             tracing::warn!(
                 suspicions = self.suspicions,
-                "the server's counts leave something out: what they say of cuts is not believed"
+                "the server's counts leave out part of the request, so they are no longer taken as a sign \
+                 of a cut"
             );
             self.counts_are_partial = true;
             return input;
         }
         self.suspicions += 1;
-        tracing::warn!("{}; older messages make room, and it is asked again", in_words(suspicion));
+        tracing::warn!(
+            "{}; older messages leave the view, and the model is asked again",
+            in_words(suspicion)
+        );
         let RunLoopInput::ModelAnswered(answer) = input else { return input };
         RunLoopInput::ModelFailed { failure: failure(suspicion, &answer), partial: answer.parts }
     }

@@ -220,7 +220,7 @@ impl ToolTask {
         while let Some(ToolProgress { offset, text }) = received.recv().await {
             let payload = json!({ "callId": call.call_id, "text": text, "offset": offset });
             let announcement = ApiEvent::passing("tool:output", &self.shared.session_id, payload);
-            self.shared.feed.publish_passing(announcement);
+            self.shared.bus.publish_passing(announcement);
         }
     }
 

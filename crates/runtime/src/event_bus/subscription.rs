@@ -10,15 +10,15 @@ use super::{EventBus, SharedEvent};
 /// The announcements from a given moment on, in order. A receiver keeps the session open.
 #[derive(Debug)]
 pub struct EventReceiver {
-    feed: Arc<EventBus>,
+    bus: Arc<EventBus>,
     news: watch::Receiver<()>,
     next: u64,
     _in_use: Arc<()>,
 }
 
 impl EventReceiver {
-    pub(super) fn new(feed: Arc<EventBus>, news: watch::Receiver<()>, next: u64, in_use: Arc<()>) -> Self {
-        Self { feed, news, next, _in_use: in_use }
+    pub(super) fn new(bus: Arc<EventBus>, news: watch::Receiver<()>, next: u64, in_use: Arc<()>) -> Self {
+        Self { bus, news, next, _in_use: in_use }
     }
 
     /// Waits for the next announcement. Dropping the future loses nothing.
@@ -44,7 +44,7 @@ impl EventReceiver {
     /// # Errors
     /// The errors of [`EventReceiver::recv`], and [`TryRecvError::Empty`] if there is no announcement yet.
     pub fn try_recv(&mut self) -> Result<Arc<SharedEvent>, TryRecvError> {
-        let state = self.feed.lock();
+        let state = self.bus.lock();
         match state.recent.get(self.next) {
             Ok(Some(announcement)) => {
                 self.next += 1;

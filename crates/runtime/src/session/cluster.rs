@@ -87,13 +87,13 @@ impl Runtime {
     #[doc(hidden)]
     pub fn join(&self, nodes: SharedNodes) {
         // A second call changes nothing.
-        let _ = self.house.nodes.set(nodes);
+        let _ = self.inner.nodes.set(nodes);
     }
 
     /// Returns the other nodes on the store, if [`join`](Self::join) was called.
     #[doc(hidden)]
     pub fn nodes(&self) -> Option<&SharedNodes> {
-        self.house.nodes.get()
+        self.inner.nodes.get()
     }
 
     /// Performs a node's duties until the store is closed. A runtime without nodes has none.
@@ -121,7 +121,7 @@ impl Runtime {
     /// other nodes. The future resolves when no session is left.
     #[doc(hidden)]
     pub async fn give_away(&self) {
-        join_all(self.house.slots.give_away().iter().map(Session::give_away)).await;
+        join_all(self.inner.slots.give_away().iter().map(Session::give_away)).await;
     }
 
     async fn watch_node_standing(&self, nodes: &SharedNodes) {
@@ -146,7 +146,7 @@ impl Runtime {
 
     async fn sweep(&self, nodes: &SharedNodes) {
         // Nodes that start together would otherwise search together, and claim the same sessions.
-        let jitter = jitter(&self.house.owner);
+        let jitter = jitter(&self.inner.owner);
         let mut taking = SessionTakeovers::default();
         loop {
             let next = Instant::now() + SWEEP.mul_f64(jitter);
@@ -230,7 +230,7 @@ impl Runtime {
 
     fn hear(&self, id: &SessionId, nodes: &SharedNodes) {
         // A session that is not open here is an orphan or has another owner by now.
-        if let Some(session) = self.house.slots.find(id) {
+        if let Some(session) = self.inner.slots.find(id) {
             session.hear(nodes, 0);
         }
     }

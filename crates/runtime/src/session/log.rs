@@ -21,7 +21,7 @@ const PAGE: usize = 2_000;
 /// The history that a log folds to, the agent of its session, and the facts of the log that no history keeps.
 pub(super) struct LoadedSession {
     pub(super) facts: LogFacts,
-    pub(super) seat: AgentBinding,
+    pub(super) binding: AgentBinding,
     pub(super) history: History,
 }
 
@@ -107,22 +107,22 @@ impl RuntimeInner {
         let page = pages.next().await?;
         // Most sessions never switch, so the agent of the first page is nearly always the right one.
         let begun = newest_choice(&page).cloned();
-        let mut seat = self.resolve_agent_binding(begun.as_ref()).await;
-        let (mut history, facts) = pages.fold(page, seat.agent.new_history()).await?;
+        let mut binding = self.resolve_agent_binding(begun.as_ref()).await;
+        let (mut history, facts) = pages.fold(page, binding.agent.new_history()).await?;
         if facts.choice != begun {
             tracing::debug!(session = %id, "the session switched to another agent or model after its first page");
-            seat = self.resolve_agent_binding(facts.choice.as_ref()).await;
-            if !seat.agent.reads_as(&history) {
+            binding = self.resolve_agent_binding(facts.choice.as_ref()).await;
+            if !binding.agent.reads_as(&history) {
                 tracing::debug!(session = %id, events = facts.events, "another tokenizer counts the log: it is read again");
                 // The first history is dropped before, so that memory never holds two.
-                history = seat.agent.new_history();
+                history = binding.agent.new_history();
                 let mut pages = LogPageReader::of(&self.store, id);
                 let page = pages.next().await?;
                 (history, _) = pages.fold(page, history).await?;
             }
         }
-        seat.warn(id);
-        Ok(LoadedSession { facts, seat, history })
+        binding.warn(id);
+        Ok(LoadedSession { facts, binding, history })
     }
 }
 

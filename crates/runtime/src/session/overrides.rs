@@ -53,16 +53,16 @@ pub(super) struct RuntimeOverrides {
 
 #[derive(Clone)]
 struct CurrentOverrides {
-    governed: Arc<AgentOverrides>,
+    agent_overrides: Arc<AgentOverrides>,
     /// The usual agent under the settings.
     usual: Arc<Agent>,
     settings: Arc<RunSettings>,
 }
 
 impl CurrentOverrides {
-    fn of(governed: AgentOverrides, agents: &AgentRegistry) -> Self {
-        let usual = Arc::new(governed.agent(Agent::clone(agents.usual())));
-        Self { governed: Arc::new(governed), settings: Arc::new(usual.settings()), usual }
+    fn of(agent_overrides: AgentOverrides, agents: &AgentRegistry) -> Self {
+        let usual = Arc::new(agent_overrides.agent(Agent::clone(agents.usual())));
+        Self { agent_overrides: Arc::new(agent_overrides), settings: Arc::new(usual.settings()), usual }
     }
 }
 
@@ -97,19 +97,19 @@ impl Runtime {
     /// Returns the agents on offer to sessions, the usual one first.
     #[doc(hidden)]
     pub fn agents(&self) -> Vec<AgentEntry> {
-        self.house.agents.list()
+        self.inner.agents.list()
     }
 
     /// Returns the models open to sessions and settings, without the agents.
     #[doc(hidden)]
     pub async fn models(&self) -> Vec<String> {
-        self.house.agents.models().await.into_iter().collect()
+        self.inner.agents.models().await.into_iter().collect()
     }
 
     /// Returns the models of the usual agent's server: the agent's own, and the server's present list.
     #[doc(hidden)]
     pub async fn models_of_usual(&self) -> Vec<String> {
-        self.house.agents.models_of_usual().await.into_iter().collect()
+        self.inner.agents.models_of_usual().await.into_iter().collect()
     }
 
     /// Applies the settings of a file from now on, keeps later changes in the file, and returns the settings. A name
@@ -120,14 +120,14 @@ impl Runtime {
     #[doc(hidden)]
     pub async fn use_settings(&self, file: SettingsFile) -> std::io::Result<SettingsOverrides> {
         // No session may be opened or switched in between: it would keep the earlier settings.
-        let _alone = self.house.steering.changing.write().await;
+        let _alone = self.inner.overrides.changing.write().await;
         let read = file.read();
         // The file is set before a read error is returned: the next change then replaces the damaged file.
-        let _ = self.house.steering.file.set(file);
+        let _ = self.inner.overrides.file.set(file);
         let mut choices = read?;
-        let governed = loop {
-            match AgentOverrides::of(choices.clone(), &self.house.agents).await {
-                Ok(governed) => break governed,
+        let agent_overrides = loop {
+            match AgentOverrides::of(choices.clone(), &self.inner.agents).await {
+                Ok(agent_overrides) => break agent_overrides,
                 Err(refused) => {
                     tracing::warn!("the settings: {refused}; it is left out");
                     // One unusable name must not discard the other settings: it is removed, and the rest is tried
@@ -139,7 +139,7 @@ impl Runtime {
                 }
             }
         };
-        self.apply_overrides(governed).await;
+        self.apply_overrides(agent_overrides).await;
         tracing::info!(
             strategy = choices.strategy,
             has_trigger = choices.trigger.is_some(),
@@ -153,8 +153,8 @@ impl Runtime {
 
     /// Returns the settings in force.
     pub fn settings(&self) -> EffectiveSettings {
-        let steering = &self.house.steering;
-        steering.now().governed.holding(&self.house.agents.usual().rules, steering.file.get())
+        let overrides = &self.inner.overrides;
+        overrides.now().agent_overrides.holding(&self.inner.agents.usual().rules, overrides.file.get())
     }
 
     /// Changes settings. A change is stored first and then sent to every open session, whose next decision follows it.
@@ -166,34 +166,34 @@ impl Runtime {
         &self,
         change: &Map<String, Value>,
     ) -> Result<EffectiveSettings, SettingsError> {
-        let steering = &self.house.steering;
-        let _alone = steering.changing.write().await;
-        let choices = steering.now().governed.choices.changed(change)?;
+        let overrides = &self.inner.overrides;
+        let _alone = overrides.changing.write().await;
+        let choices = overrides.now().agent_overrides.choices.changed(change)?;
         self.check_names(change).await?;
         self.check_trigger(&choices)?;
-        let governed = AgentOverrides::of(choices.clone(), &self.house.agents).await?;
+        let agent_overrides = AgentOverrides::of(choices.clone(), &self.inner.agents).await?;
         // The file is written before the change applies, so that no change is in force which a restart would lose.
-        if let Some(file) = steering.file.get().cloned() {
+        if let Some(file) = overrides.file.get().cloned() {
             // The write waits for the disk, which must not hold up the tasks of this thread.
             let kept = tokio::task::spawn_blocking(move || file.write(&choices)).await;
             kept.map_err(std::io::Error::other)??;
         }
         tracing::info!(
             settings = change.keys().map(String::as_str).collect::<Vec<_>>().join(","),
-            open_sessions = self.house.open_sessions().len(),
+            open_sessions = self.inner.open_sessions().len(),
             "settings were changed"
         );
-        self.apply_overrides(governed).await;
+        self.apply_overrides(agent_overrides).await;
         Ok(self.settings())
     }
 
     /// Checks the named agents and models against the configured and listed ones.
     async fn check_names(&self, change: &Map<String, Value>) -> Result<(), SettingRefusal> {
-        let agents: Vec<&str> = self.house.agents.usable().map(|(name, _)| name).collect();
+        let agents: Vec<&str> = self.inner.agents.usable().map(|(name, _)| name).collect();
         for (field, own) in [("pruningAgent", &[SAME_AGENT][..]), ("summarizeWith", &[SAME_MODEL, EXTRACT])] {
             let Some(name) = change.get(field).and_then(Value::as_str) else { continue };
             let is_agent = field == "pruningAgent" && agents.contains(&name);
-            if own.contains(&name) || is_agent || self.house.agents.models().await.contains(name) {
+            if own.contains(&name) || is_agent || self.inner.agents.models().await.contains(name) {
                 continue;
             }
             let others =
@@ -206,7 +206,7 @@ impl Runtime {
 
     /// Checks that the trigger `planner` is chosen only for `adaptive`, the only strategy with a planner.
     fn check_trigger(&self, choices: &SettingsOverrides) -> Result<(), SettingRefusal> {
-        let configured = self.house.agents.usual().rules.policy.strategy.name();
+        let configured = self.inner.agents.usual().rules.policy.strategy.name();
         let strategy = choices.strategy.as_deref().unwrap_or(configured);
         if choices.trigger == Some(TriggerChoice::Planner) && strategy != "adaptive" {
             let why = format!("has type planner only with adaptive, not with {strategy}");
@@ -225,26 +225,26 @@ impl Runtime {
     + Sync
     + use<> {
         // The gateway keeps this function. A strong reference would keep the runtime and its store alive.
-        let house = Arc::downgrade(&self.house);
-        move |plain, summariser| match house.upgrade() {
-            Some(house) => house.steering.now().governed.context(plain, summariser),
+        let inner = Arc::downgrade(&self.inner);
+        move |plain, summariser| match inner.upgrade() {
+            Some(inner) => inner.overrides.now().agent_overrides.context(plain, summariser),
             None => (plain.clone(), summariser.cloned()),
         }
     }
 
-    async fn apply_overrides(&self, governed: AgentOverrides) {
-        self.house.steering.set(CurrentOverrides::of(governed, &self.house.agents));
-        let governed = self.house.steering.now().governed;
-        for session in self.house.open_sessions() {
+    async fn apply_overrides(&self, agent_overrides: AgentOverrides) {
+        self.inner.overrides.set(CurrentOverrides::of(agent_overrides, &self.inner.agents));
+        let agent_overrides = self.inner.overrides.now().agent_overrides;
+        for session in self.inner.open_sessions() {
             // A session that has stopped meanwhile is opened under the new settings.
             // In order, because a switch may be in progress.
             let Ok(choice) = session.inspect_run_in_order(|run| run.history().choice().clone()).await else {
                 continue;
             };
-            let agents = &self.house.agents;
+            let agents = &self.inner.agents;
             // A chosen agent that no longer exists is represented by the usual one.
             let plain = agents.named(choice.agent.as_deref()).unwrap_or_else(|_| agents.usual());
-            let (policy, summariser) = governed.policy(&plain.rules);
+            let (policy, summariser) = agent_overrides.policy(&plain.rules);
             let policy = Box::new(policy);
             // A session that closes meanwhile reads the settings when it is opened again.
             let _ = session.request(|reply| SessionCommand::Govern { policy, summariser, reply }).await;
@@ -262,9 +262,9 @@ impl Runtime {
         choice: ModelChoice,
     ) -> Result<SwitchOutcome, SessionError> {
         // Without the guard, settings that change after the agent is made would be missing in this session.
-        let _settings_stay = self.house.steering.hold().await;
-        let choice = self.house.agents.plainly(choice);
-        let agent = Arc::new(self.house.chosen(&choice).await?);
+        let _settings_stay = self.inner.overrides.hold().await;
+        let choice = self.inner.agents.plainly(choice);
+        let agent = Arc::new(self.inner.chosen(&choice).await?);
         session.request(|reply| SessionCommand::Switch { choice, agent, reply }).await
     }
 }
@@ -276,16 +276,16 @@ impl Runtime {
     /// [`SessionError::Store`].
     pub(super) async fn read_agent_binding(&self, id: &SessionId) -> Result<AgentBinding, SessionError> {
         let log = self.log(id).await?;
-        let seat = self.house.resolve_agent_binding(newest_choice(&log)).await;
-        seat.warn(id);
-        Ok(seat)
+        let binding = self.inner.resolve_agent_binding(newest_choice(&log)).await;
+        binding.warn(id);
+        Ok(binding)
     }
 }
 
 impl RuntimeInner {
     /// Returns the agent of a choice under the settings in force.
     async fn chosen(&self, choice: &ModelChoice) -> Result<Agent, SessionError> {
-        Ok(self.steering.now().governed.agent(self.agents.resolve_choice(choice).await?))
+        Ok(self.overrides.now().agent_overrides.agent(self.agents.resolve_choice(choice).await?))
     }
 
     /// Returns the agent for a session's newest choice. If the chosen agent is unavailable, the usual agent holds the
@@ -300,7 +300,7 @@ impl RuntimeInner {
                 AgentBinding { agent: Arc::new(agent).calibrated().with_deferral_decided(), missing: None }
             }
             Err(error) => {
-                let mut agent = Agent::clone(&self.steering.usual().0);
+                let mut agent = Agent::clone(&self.overrides.usual().0);
                 // The substitute must not continue a run that the missing agent began.
                 agent.rules.recovery = RunRecovery::Rest;
                 AgentBinding { agent: Arc::new(agent), missing: Some(error.to_string()) }

@@ -15,7 +15,7 @@ pub(super) struct SessionRegistry(Mutex<SessionRegistryState>);
 #[derive(Default)]
 struct SessionRegistryState {
     by_id: BTreeMap<SessionId, Arc<SessionEntry>>,
-    door: SessionAdmission,
+    admission: SessionAdmission,
 }
 
 /// The admission of sessions to the process.
@@ -71,7 +71,7 @@ impl SessionRegistry {
         slot: &SessionEntry,
         session: Session,
     ) -> Result<(), SessionError> {
-        // The lock is held over check and insertion: `close_door` would otherwise miss a session that enters in
+        // The lock is held over check and insertion: `restrict_admission` would otherwise miss a session that enters in
         // between.
         let state = self.lock();
         state.admits(id)?;
@@ -92,21 +92,21 @@ impl SessionRegistry {
 
     /// Stops opening sessions in favour of other nodes, and returns the open sessions.
     pub(super) fn give_away(&self) -> Vec<Session> {
-        self.close_door(SessionAdmission::GivesAway)
+        self.restrict_admission(SessionAdmission::GivesAway)
     }
 
     /// Stops opening sessions, and returns the open ones.
     pub(super) fn shut(&self) -> Vec<Session> {
-        self.close_door(SessionAdmission::Shut)
+        self.restrict_admission(SessionAdmission::Shut)
     }
 
-    fn close_door(&self, door: SessionAdmission) -> Vec<Session> {
+    fn restrict_admission(&self, admission: SessionAdmission) -> Vec<Session> {
         let mut state = self.lock();
         // Admission only ever gets stricter: a runtime that is shut must not open again to give its sessions away.
-        state.door = state.door.max(door);
+        state.admission = state.admission.max(admission);
         tracing::debug!(
             entries = state.by_id.len(),
-            is_shut = state.door == SessionAdmission::Shut,
+            is_shut = state.admission == SessionAdmission::Shut,
             "no session is opened any more"
         );
         drop(state);
@@ -127,7 +127,7 @@ impl SessionRegistry {
 
 impl SessionRegistryState {
     fn admits(&self, id: &SessionId) -> Result<(), SessionError> {
-        match self.door {
+        match self.admission {
             SessionAdmission::Open => Ok(()),
             SessionAdmission::GivesAway => {
                 Err(StoreError::Elsewhere { session: id.clone(), address: None }.into())

@@ -47,14 +47,14 @@ pub const IDLE: Duration = Duration::from_secs(60);
 /// A session at rest without handles is closed after a while ([`IDLE`]) and opened again on demand. Memory therefore
 /// holds only the sessions in use.
 pub struct Runtime {
-    pub(super) house: Arc<RuntimeInner>,
+    pub(super) inner: Arc<RuntimeInner>,
     drivers: Mutex<JoinSet<()>>,
 }
 
 /// The parts needed by every session of a runtime.
 pub(super) struct RuntimeInner {
     pub(super) agents: AgentRegistry,
-    pub(super) steering: RuntimeOverrides,
+    pub(super) overrides: RuntimeOverrides,
     /// The usual agent, and the same agent with the model's calibration from earlier sessions. Sessions share the
     /// calibrated agent until the calibration changes.
     calibrated: Mutex<Option<(Arc<Agent>, Arc<Agent>)>>,
@@ -89,9 +89,9 @@ impl Runtime {
     }
 
     fn begin(agents: AgentRegistry, store: SharedStore, blobs: BlobStore, idle: Duration) -> Self {
-        let house = RuntimeInner {
+        let inner = RuntimeInner {
             calibrated: Mutex::default(),
-            steering: RuntimeOverrides::of(&agents),
+            overrides: RuntimeOverrides::of(&agents),
             agents,
             store,
             blobs,
@@ -101,28 +101,28 @@ impl Runtime {
             nodes: OnceLock::new(),
             closing: CancellationToken::new(),
         };
-        Self { house: Arc::new(house), drivers: Mutex::default() }
+        Self { inner: Arc::new(inner), drivers: Mutex::default() }
     }
 
     /// Returns the usual agent under the current settings.
     pub fn agent(&self) -> Arc<Agent> {
-        self.house.steering.usual().0
+        self.inner.overrides.usual().0
     }
 
     /// Reports whether an agent takes messages left waiting by a crash or a cancel; see [`Session::take_up`].
     #[doc(hidden)]
     pub fn takes_up(&self) -> bool {
-        self.house.agents.usable().any(|(_, agent)| agent.rules.recovery == RunRecovery::Continue)
+        self.inner.agents.usable().any(|(_, agent)| agent.rules.recovery == RunRecovery::Continue)
     }
 
     /// Returns the store.
     pub fn store(&self) -> &SharedStore {
-        &self.house.store
+        &self.inner.store
     }
 
     /// Returns the blob store.
     pub fn blobs(&self) -> &BlobStore {
-        &self.house.blobs
+        &self.inner.blobs
     }
 
     /// Creates and opens a session without a title.
@@ -150,7 +150,7 @@ impl Runtime {
         title: Option<String>,
         agent: Option<&str>,
     ) -> Result<Session, SessionError> {
-        let events = self.house.beginning(title.clone(), agent)?;
+        let events = self.inner.beginning(title.clone(), agent)?;
         self.create_with(title, events).await
     }
 
@@ -204,24 +204,24 @@ impl Runtime {
         title: Option<String>,
         agent: Option<&str>,
     ) -> Result<Session, SessionError> {
-        let events = self.house.beginning(title.clone(), agent)?;
+        let events = self.inner.beginning(title.clone(), agent)?;
         self.create_once(id, title, events).await
     }
 
     /// Makes a replay of a session's announcements, which needs the session's log.
     #[doc(hidden)]
     pub fn replay(&self, id: &SessionId) -> EventReplay {
-        let open = self.house.slots.find(id);
+        let open = self.inner.slots.find(id);
         let (agent, settings) = match open.map(|session| session.agent_binding().agent) {
             Some(agent) => (Arc::clone(&agent), Arc::new(agent.settings())),
-            None => self.house.steering.usual(),
+            None => self.inner.overrides.usual(),
         };
         EventReplay::new(id.clone(), settings, agent.new_history())
     }
 
     /// Returns the open sessions of the runtime.
     pub fn opened(&self) -> Vec<Session> {
-        self.house.slots.all()
+        self.inner.slots.all()
     }
 
     /// Returns all sessions, the most recently changed first.
@@ -237,7 +237,7 @@ impl Runtime {
     /// # Errors
     /// [`SessionError::Store`] if there is none; [`SessionError::Log`].
     pub async fn open(&self, id: &SessionId) -> Result<Session, SessionError> {
-        let session = match self.house.slots.find(id) {
+        let session = match self.inner.slots.find(id) {
             Some(session) => session,
             None => self.enter(id).await?,
         };
@@ -250,9 +250,9 @@ impl Runtime {
     async fn enter(&self, id: &SessionId) -> Result<Session, SessionError> {
         let (reply, entered) = oneshot::channel();
         // The entry is taken before the task starts: a `leave` in between then sees the reference and keeps the entry.
-        let slot = self.house.slots.slot(id);
+        let slot = self.inner.slots.slot(id);
         let span = tracing::info_span!("session", id = id.as_str());
-        self.spawn(Arc::clone(&self.house).run_session(id.clone(), slot, reply).instrument(span));
+        self.spawn(Arc::clone(&self.inner).run_session(id.clone(), slot, reply).instrument(span));
         // The task drops the reply only when the runtime ends and takes its tasks along.
         entered.await.map_err(|_| SessionError::Stopped)?
     }
@@ -269,7 +269,7 @@ impl Runtime {
     /// # Errors
     /// [`SessionError::Store`].
     pub async fn log(&self, id: &SessionId) -> Result<Vec<Event>, SessionError> {
-        self.house.log(id).await
+        self.inner.log(id).await
     }
 
     /// Returns a session's loop at rest, computed from the log. The session is not opened, claimed or repaired, and may
@@ -288,7 +288,7 @@ impl Runtime {
     /// [`SessionError::Log`].
     #[doc(hidden)]
     pub async fn glance_at(&self, id: &SessionId, log: Vec<Event>) -> Result<Run, SessionError> {
-        let (agent, settings) = self.house.steering.usual();
+        let (agent, settings) = self.inner.overrides.usual();
         let history = folded(id, agent.new_history(), log).await?;
         Ok(Run::new(settings, history))
     }
@@ -365,7 +365,7 @@ impl Runtime {
     /// [`SessionError::Store`].
     pub async fn delete(&self, id: &SessionId) -> Result<(), SessionError> {
         // The gate stays locked until the store has answered: no caller can open the session between close and delete.
-        let slot = self.house.slots.slot(id);
+        let slot = self.inner.slots.slot(id);
         let deleted = {
             let _nobody_opens = slot.gate.lock().await;
             if let Some(session) = slot.take() {
@@ -374,7 +374,7 @@ impl Runtime {
             self.store().delete(id).await
         };
         tracing::info!(session = %id, is_deleted = deleted.is_ok(), "a session was to be deleted");
-        self.house.slots.leave(id, slot);
+        self.inner.slots.leave(id, slot);
         Ok(deleted?)
     }
 
@@ -389,15 +389,15 @@ impl Runtime {
         id: &SessionId,
         message: NewMessage,
     ) -> Result<EnqueueReceipt, SessionError> {
-        let seat = self.read_agent_binding(id).await?;
-        seat.check()?;
+        let binding = self.read_agent_binding(id).await?;
+        binding.check()?;
         // Asked here and not by the owner: a message that the hook refuses must not enter the queue.
-        let parts = ask_submit_hook(&seat.agent, id, message.parts).await?;
+        let parts = ask_submit_hook(&binding.agent, id, message.parts).await?;
         let queue_id = QueueId::new(Uuid::now_v7().to_string());
         let message = NewQueuedMessage {
             client_key: message.key,
             metadata: message.metadata,
-            ..NewQueuedMessage::new(queue_id, now_ms(), parts, seat.agent.rules.queue_limit)
+            ..NewQueuedMessage::new(queue_id, now_ms(), parts, binding.agent.rules.queue_limit)
         };
         let receipt = self.store().enqueue(id, message).await?;
         tracing::debug!(session = %id, message = receipt.id.as_str(), "a message was left for another process");
@@ -407,24 +407,24 @@ impl Runtime {
     /// Cancels current work, lets every session come to rest, and closes the store.
     pub async fn close(&self) {
         // Admission ends first: a session that is opened after this list was made would never be closed.
-        let open = self.house.slots.shut();
+        let open = self.inner.slots.shut();
         tracing::info!(sessions = open.len(), "the runtime closes");
         // A caller that waits for another process's lease would otherwise hold up the close.
-        self.house.closing.cancel();
+        self.inner.closing.cancel();
         join_all(open.iter().map(Session::close)).await;
         // The drivers move out of the lock, because no lock may be held across an await. They end before the store
         // closes: their last act gives the lease back.
         let mut drivers = std::mem::take(&mut *self.drivers());
         while drivers.join_next().await.is_some() {}
         // The agents close after the drivers, because tools of an open run use what the agents own.
-        self.house.agents.close().await;
+        self.inner.agents.close().await;
         self.store().close().await;
     }
 
     /// Returns the number of open, opening and closing sessions.
     #[cfg(test)]
     pub(super) fn places(&self) -> usize {
-        self.house.slots.len()
+        self.inner.slots.len()
     }
 
     /// Locks the drivers. No panic happens while the lock is held.
@@ -461,7 +461,7 @@ impl Runtime {
 impl RuntimeInner {
     /// Returns the usual agent for a newly opened session.
     pub(super) fn usual_agent(&self) -> Arc<Agent> {
-        let usual = self.steering.usual().0;
+        let usual = self.overrides.usual().0;
         let now = usual.calibrated();
         let mut shared = self.calibrated.lock().unwrap_or_else(PoisonError::into_inner);
         // A change of the settings makes a new `Arc`, so equal pointers mean equal settings. The counter changes with
@@ -496,7 +496,7 @@ impl RuntimeInner {
     ) -> Option<Box<SessionDriver>> {
         let _gate = slot.gate.lock().await;
         // A change of the settings is sent to the sessions in the registry, and this session is not there yet.
-        let _settings_stay = self.steering.hold().await;
+        let _settings_stay = self.overrides.hold().await;
         let (opened, driver) = match slot.session() {
             Some(session) => (Ok(session), None),
             None => match self.open(id).await {
@@ -540,21 +540,21 @@ impl RuntimeInner {
         id: &SessionId,
         lease: Lease,
     ) -> Result<(Session, Box<SessionDriver>), SessionError> {
-        let LoadedSession { facts, mut seat, history } = self.read(id).await?;
+        let LoadedSession { facts, mut binding, history } = self.read(id).await?;
         // The session's earlier decision about deferred tools holds: another tool list would cost the provider's cache.
-        seat.agent = seat.agent.with_deferral_of(&history);
+        binding.agent = binding.agent.with_deferral_of(&history);
         // The append that ends a step deletes its chunks, so chunks are left only if a process died amid an answer.
         let partial = self.partial(id).await?;
-        let since = left_since(&facts, &history, &seat.agent);
+        let since = left_since(&facts, &history, &binding.agent);
         let (inbox, messages) = mpsc::unbounded_channel();
         let shared = Arc::new(SharedSessionState {
             session_id: id.clone(),
             store: Arc::clone(&self.store),
             blobs: self.blobs.clone(),
-            feed: EventBus::new(id.clone(), history.last_seq()),
+            bus: EventBus::new(id.clone(), history.last_seq()),
             status: watch::Sender::new(RunStatus::Idle),
             inbox,
-            seat: RwLock::new(seat.clone()),
+            binding: RwLock::new(binding.clone()),
             lost: CancellationToken::new(),
             next_attempt_at: AtomicU64::new(0),
             pictures: CheckedPictureCache::default(),
@@ -567,15 +567,15 @@ impl RuntimeInner {
             events = facts.events,
             messages = history.entries().len(),
             view_messages = history.view().len(),
-            model = seat.agent.provider.origin().model,
-            window = seat.agent.window().map(|(tokens, _)| tokens),
+            model = binding.agent.provider.origin().model,
+            window = binding.agent.window().map(|(tokens, _)| tokens),
             has_open_run = history.open_run().is_some(),
             partial_bytes = partial.as_ref().map_or(0, String::len),
             "the session was opened"
         );
-        let run = Run::new(Arc::new(seat.agent.settings()), history);
+        let run = Run::new(Arc::new(binding.agent.settings()), history);
         // Boxed, because a future holds another copy of every value that moves through it.
-        let driver = Box::new(SessionDriver::new(run, seat.agent, Arc::clone(&shared), lease, messages));
+        let driver = Box::new(SessionDriver::new(run, binding.agent, Arc::clone(&shared), lease, messages));
         let session = Session::new(shared);
         // Recovery must be the first input that the driver handles.
         session.send_input(RunLoopInput::Recover { partial })?;

@@ -626,6 +626,6 @@ fn fresh() -> Result<String, GatewayError> {
 fn broken_off() -> GatewayError {
     GatewayError::new(
         GatewayErrorKind::Internal,
-        "the session or the server has ended; what was said is kept",
+        "the session or the server has stopped; all messages are kept",
     )
 }

@@ -114,7 +114,7 @@ fn wish(mut messages: Vec<AgUiMessage>, resume: Vec<AgUiResume>) -> Result<UiTur
         }
         // The newest message is the agent's, so the client only wants to see the rest.
         Some(_) => Ok(UiTurnRequest::GoOn),
-        None => Err(ApiProblem::invalid("There is no message.")),
+        None => Err(ApiProblem::invalid("The request has no message.")),
     }
 }
 
@@ -147,7 +147,7 @@ fn part(part: &Value) -> Result<Value, ApiProblem> {
             Ok(media(kind, data, part["filename"].as_str()))
         }
         _ => Err(ApiProblem::invalid(
-            "Files are brought along in base64 (`source.type: data`); no address is asked.",
+            "Files must come in base64 (`source.type: data`), because the server fetches no address.",
         )),
     }
 }

@@ -164,9 +164,9 @@ async fn go_on(session: &Session, since: Vec<Event>) -> Result<Value, ApiProblem
     });
     let reason = match met {
         ResumeOutcome::Begun => return Ok(answer),
-        ResumeOutcome::Busy => "A run is going on already; what waits is taken at its next step.",
+        ResumeOutcome::Busy => "A run is going on already; it takes waiting messages at its next step.",
         ResumeOutcome::NothingToDo => {
-            "No message waits, and the newest one has its answer, if only a part of it: send a message to go on."
+            "No message waits, and the newest one has its answer, or a part of it. Send a message to go on."
         }
     };
     answer["reason"] = reason.into();

@@ -114,7 +114,7 @@ fn stream(app: &AppState, turn: UiAnswerSubscription) -> Response {
 
 /// Returns the request of a chat. The session has the history, so only the end of the client's list counts.
 fn wish(mut messages: Vec<UiMessage>, again: bool) -> Result<UiTurnRequest, ApiProblem> {
-    let newest = messages.pop().ok_or_else(|| ApiProblem::invalid("There is no message."))?;
+    let newest = messages.pop().ok_or_else(|| ApiProblem::invalid("The request has no message."))?;
     if newest.role == "user" {
         return said(newest, again);
     }
@@ -142,7 +142,8 @@ fn file(part: &Value) -> Result<Value, ApiProblem> {
     let brought = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
     // A server that fetched any address would reach hosts that only this machine can reach.
     let Some((kind, data)) = brought else {
-        let detail = "Files are brought along as `data:` addresses in base64; no other address is asked.";
+        let detail = "Files must come as `data:` addresses in base64, because the server fetches no other \
+                      address.";
         return Err(ApiProblem::invalid(detail));
     };
     Ok(media(part["mediaType"].as_str().unwrap_or(kind), data, part["filename"].as_str()))

@@ -88,7 +88,7 @@ impl UiAnswerStream {
         match event {
             Some(event) => self.fold.take(&event),
             None => {
-                let message = "The session or the server has ended; what was said is kept.".to_owned();
+                let message = "The session or the server has stopped; all messages are kept.".to_owned();
                 self.fold.break_off(UiStreamEnd::Failed { code: ErrorCode::Interrupted, message })
             }
         }
@@ -124,7 +124,7 @@ async fn waits(session: &Session, id: &QueueId) -> bool {
 fn not_taken(status: RunStatus) -> UiStreamEnd {
     if status == RunStatus::WaitingApproval {
         return UiStreamEnd::Waits {
-            message: "A tool asks first: the message waits until it is answered.".to_owned(),
+            message: "A tool call waits for approval: this message waits until that is answered.".to_owned(),
         };
     }
     let message = "The run was stopped before it came to this message, which waits: go on, or send another.";

@@ -218,8 +218,8 @@ async fn go_on(app: &AppState, session: Session) -> Result<UiAnswerSubscription,
         ResumeOutcome::NothingToDo => None,
     };
     running.ok_or_else(|| {
-        let detail = "The newest message has its answer, and what was said is never said otherwise: send a message, \
-                      or fork the session before it.";
+        let detail = "The newest message has its answer, and an answer is never replaced. Send a message, \
+                      or fork the session before this one.";
         ApiProblem::conflict(detail)
     })
 }

@@ -337,7 +337,7 @@ async fn where_nobody_can_be_asked_the_answer_is_no() {
     assert_eq!(text, "May I?\n\nMay I?\n\nUnderstood.");
     assert!(!world.folder.path().join("0.txt").exists() && !world.folder.path().join("1.txt").exists());
     let said = texts(&world, &session).await;
-    assert!(said[2].contains("Nobody can be asked here"), "{said:?}");
+    assert!(said[2].contains("No person can be asked here"), "{said:?}");
 
     // Also where nobody listens.
     let mut body = chat(json!([user("write it again")]));

@@ -23,7 +23,7 @@ async fn status(world: &TestServer, method: Method, path: &str, body: Value) -> 
         assert_eq!(problem["code"], "interrupted", "{path}");
         let detail = problem["detail"].as_str().unwrap();
         assert!(
-            detail.contains("is ending") && detail.contains("Start it again with `longhaul`"),
+            detail.contains("is shutting down") && detail.contains("Start it again with `longhaul`"),
             "{detail}"
         );
     }

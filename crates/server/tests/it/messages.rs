@@ -168,7 +168,7 @@ async fn resuming_says_whether_there_was_anything_to_go_on_with() {
     cancel(&world, &session, json!({})).await;
     let nothing = resumed().await;
     assert_eq!((&nothing["ok"], &nothing["resumed"]), (&json!(true), &json!(false)), "a part is an answer");
-    assert!(nothing["reason"].as_str().unwrap().contains("send a message"), "{nothing}");
+    assert!(nothing["reason"].as_str().unwrap().contains("Send a message"), "{nothing}");
     assert_eq!(world.said(&session).await.len(), 2);
 
     world.say(&session, "and now?").await;

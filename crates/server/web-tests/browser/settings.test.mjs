@@ -24,7 +24,7 @@ test('settings are saved when they are changed, and can be given back', async (t
   await page.locator('#settings-open').click();
   await until('it is shown again', async () => (await settings.locator('#strategy').inputValue()) === 'middle-removal');
   assert.equal(await settings.locator('#figure').inputValue(), '60');
-  await settings.getByRole('button', { name: 'As the agent file has it' }).first().click();
+  await settings.getByRole('button', { name: 'As in the agent file' }).first().click();
   await until('it is given back', async () => (await server.api('GET', '/api/settings')).strategy === 'adaptive');
   await settings.locator('#strategy').selectOption('summarization');
   await settings.locator('#trigger').selectOption('planner');

@@ -64,7 +64,7 @@ test('the page comes back by itself after the server restarted, and says so mean
   page.on('request', (request) => { if (request.url().includes('/events?')) asked.push(Number(new URL(request.url()).searchParams.get('after'))); });
   await server.end('SIGKILL');
   await page.locator('#banner', { hasText: 'No connection' }).waitFor();
-  assert.match(await page.locator('#banner').innerText(), /Longhaul has ended, or begins again\. Nothing is lost\. Start it with longhaul, as before; this page connects by itself\./);
+  assert.match(await page.locator('#banner').innerText(), /Longhaul has stopped, or is starting again\. Nothing is lost\. Start it with longhaul, as before\. This page then connects by itself\./);
   assert.equal((await conversation(page)).length, 2, 'what was seen is kept');
   await server.restart();
   await page.locator('#banner', { hasText: 'Connected again' }).waitFor({ timeout: 60_000 });
@@ -85,20 +85,20 @@ test('what an ending server refused comes back into the field, and its words go 
   const held = gate();
   await page.route('**/api/message', async (route) => {
     await held.closed;
-    await route.fulfill({ status: 503, contentType: 'application/problem+json', body: JSON.stringify({ code: 'interrupted', detail: 'The server is ending.' }) });
+    await route.fulfill({ status: 503, contentType: 'application/problem+json', body: JSON.stringify({ code: 'interrupted', detail: 'The server is shutting down.' }) });
   });
   await say(page, 'First');
   await say(page, 'Second');
   await page.locator('#input').fill('being written');
   held.open();
-  await page.locator('#composer-said', { hasText: 'The server is ending' }).waitFor();
-  assert.match(await page.locator('#composer-said').innerText(), /Start it again with longhaul, as before; this page connects by itself/);
+  await page.locator('#composer-said', { hasText: 'The server is shutting down' }).waitFor();
+  assert.match(await page.locator('#composer-said').innerText(), /Start it again with longhaul, as before\. This page then connects by itself/);
   await until('both are back', async () => (await page.locator('#input').inputValue()) === 'First\n\nSecond\n\nbeing written');
   await page.keyboard.type('!');
   assert.match(await page.locator('#input').inputValue(), /being written!$/, 'the caret stays where it was');
   await page.locator('#input').fill('');
   await say(page, 'Third');
-  await page.locator('#composer-said', { hasText: 'The server is ending' }).waitFor();
+  await page.locator('#composer-said', { hasText: 'The server is shutting down' }).waitFor();
   await page.unroute('**/api/message');
   await server.end('SIGKILL');
   await page.locator('#banner', { hasText: 'No connection' }).waitFor();

@@ -46,13 +46,13 @@ const COMMANDS = {
   },
 
   async pin(id, text, page) {
-    if (!text) throw new Error('Say what the model shall always see: /pin <text>');
+    if (!text) throw new Error('Write the order after the command: /pin <text>');
     const { order } = await api.pin(id, text);
     page.toast({ title: `Pinned as ${order.id}`, lines: [exact(order.text), `Every view shows it whole from the next step on. /unpin ${order.id} removes it.`] });
   },
 
   async unpin(id, order, page) {
-    if (!order) throw new Error('Say which standing order: /unpin <name>, for example /unpin o1. /orders lists them.');
+    if (!order) throw new Error('Name the standing order: /unpin <name>, for example /unpin o1. /orders lists them.');
     await api.unpin(id, order);
     page.toast({ title: `${order} is no standing order any more`, lines: ['The log keeps it.'] });
   },
@@ -68,7 +68,7 @@ const COMMANDS = {
   resume: (id, _, page) => page.goOn(),
 
   async rename(id, title, page) {
-    if (!title) throw new Error('Say how it shall be called: /rename <title>');
+    if (!title) throw new Error('Write the title after the command: /rename <title>');
     await page.rename(title);
   },
 };

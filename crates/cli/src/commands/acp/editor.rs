@@ -163,7 +163,9 @@ impl EditorConnection {
     /// The data folder cannot be used, or the cursor is not one of ours.
     pub(super) async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
         let from: usize = match &request.cursor {
-            Some(cursor) => cursor.parse().map_err(|_| invalid("the cursor is none of this agent's"))?,
+            Some(cursor) => cursor.parse().map_err(|_| {
+                invalid("the cursor is not one of this agent's: list the sessions again without it")
+            })?,
             None => 0,
         };
         let all = self.rooms.sessions().await.map_err(|failure| failed(&failure))?;

@@ -113,7 +113,10 @@ impl SessionFollower {
     /// Reads missed events from the log, which has all that are durable.
     async fn catch_up(&mut self, to: &Connection) {
         if let Err(error) = self.tell_missed(to).await {
-            tracing::warn!("the editor was not told everything: {}", error.message);
+            tracing::warn!(
+                "some events could not be sent to the editor; the session has them: {}",
+                error.message
+            );
         }
     }
 
@@ -265,7 +268,13 @@ fn decision(answer: Result<RequestPermissionResponse, Error>) -> (bool, Option<S
         // An unknown choice or a closed question counts as a no: a tool must never run by mistake.
         Ok(RequestPermissionOutcome::Selected(chosen)) if &*chosen.option_id.0 == ALLOW => (true, None),
         Ok(_) => (false, None),
-        Err(error) => (false, Some(format!("the editor could not ask: {}", error.message))),
+        Err(error) => (
+            false,
+            Some(format!(
+                "the editor could not show the question, so the call was not run: {}",
+                error.message
+            )),
+        ),
     }
 }
 
@@ -336,7 +345,7 @@ mod tests {
         assert!(!is_allowed_by(REJECT) && !is_allowed_by("allow_always"));
         assert!(!decision(Ok(RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled))).0);
         let (allowed, reason) = decision(Err(Error::method_not_found()));
-        assert!(!allowed && reason.unwrap().contains("could not ask"));
+        assert!(!allowed && reason.unwrap().contains("could not show the question"));
     }
 
     fn is_allowed_by(option: &'static str) -> bool {

@@ -51,8 +51,8 @@ fn of_block(block: ContentBlock, root: &Path) -> Result<PromptPart, String> {
         }
         ContentBlock::ResourceLink(link) => Ok(PromptPart::Text(linked(&link, root))),
         ContentBlock::Resource(resource) => embedded(resource.resource, root),
-        ContentBlock::Audio(_) => Err("audio is not taken".to_owned()),
-        _ => Err("content of this kind is not known".to_owned()),
+        ContentBlock::Audio(_) => Err("audio is not supported: send text, images or files".to_owned()),
+        _ => Err("content of this kind is not supported: send text, images or files".to_owned()),
     }
 }
 
@@ -68,7 +68,7 @@ fn embedded(resource: EmbeddedResourceResource, root: &Path) -> Result<PromptPar
             media_type: blob.mime_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
             name: Some(named(&blob.uri, root)),
         }),
-        _ => Err("a resource of this kind is not known".to_owned()),
+        _ => Err("a resource of this kind is not supported: send text or a file".to_owned()),
     }
 }
 
@@ -261,7 +261,7 @@ mod tests {
         let image = json!([{ "type": "image", "data": "!", "mimeType": "image/png" }]);
         assert!(read(image).unwrap_err().contains("not base64"));
         let audio = json!([{ "type": "audio", "data": "AQ==", "mimeType": "audio/wav" }]);
-        assert_eq!(read(audio).unwrap_err(), "audio is not taken");
+        assert_eq!(read(audio).unwrap_err(), "audio is not supported: send text, images or files");
         assert_eq!(read(json!([{ "type": "text", "text": " " }])).unwrap_err(), "the prompt is empty");
     }
 

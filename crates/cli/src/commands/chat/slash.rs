@@ -276,7 +276,9 @@ impl ChatContext<'_> {
                 CompactionOutcome::Committed(_) => {
                     Ok(unheard.filter(|_| asked).unwrap_or_default().to_owned())
                 }
-                CompactionOutcome::NothingToDo => Ok("nothing to compact: what is there stays".to_owned()),
+                CompactionOutcome::NothingToDo => {
+                    Ok("nothing to compact: the conversation stays as it is".to_owned())
+                }
                 CompactionOutcome::Refused(why) => Err(CommandError::new(format!("not compacted: {why}"))),
             }
         })))

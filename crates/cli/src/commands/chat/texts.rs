@@ -29,7 +29,7 @@ pub(crate) const SESSION_ENDED: &str = "the session has ended; everything is kep
 
 /// Returns the note about missed events.
 pub(crate) fn missed(events: u64) -> String {
-    format!("{events} events were too fast to be shown; /show has them")
+    format!("{events} events came too fast to be shown; /show prints them")
 }
 
 /// Returns the error for a refused message.
@@ -48,5 +48,5 @@ pub(crate) fn waiting(messages: usize) -> String {
 
 /// Returns the error for failed storage under a session.
 pub(crate) fn broken(message: &str) -> String {
-    format!("{message}; what was acknowledged is kept (storage)")
+    format!("{message}; all acknowledged data is kept (storage)")
 }

@@ -96,17 +96,17 @@ impl CompactionStrategy for SummaryAndClearing {
         false
     }
 
-    fn choose(&self, scene: &PlanContext<'_>, _: ProtectionLevel) -> Option<CompactionSelection> {
-        let all = scene.units.len();
+    fn choose(&self, context: &PlanContext<'_>, _: ProtectionLevel) -> Option<CompactionSelection> {
+        let all = context.units.len();
         let cut = all / 3;
-        let (first, end) = (scene.units[cut].items.start, scene.units[2 * all / 3].items.start);
+        let (first, end) = (context.units[cut].items.start, context.units[2 * all / 3].items.start);
         let cleared = (first..end)
-            .filter(|at| matches!(scene.history.view()[*at].kind, ViewItemKind::Result { .. }))
+            .filter(|at| matches!(context.history.view()[*at].kind, ViewItemKind::Result { .. }))
             .take(3)
             .collect();
         Some(CompactionSelection {
             cleared,
-            ..CompactionSelection::new(scene.before_cut(cut), UnitReplacement::Summary { tokens: 500 })
+            ..CompactionSelection::new(context.before_cut(cut), UnitReplacement::Summary { tokens: 500 })
         })
     }
 }

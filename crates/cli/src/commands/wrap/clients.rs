@@ -53,10 +53,10 @@ pub(super) enum EnvironmentValue {
 }
 
 impl EnvironmentValue {
-    pub(super) fn in_shell(&self, door: &GatewayAccess) -> String {
+    pub(super) fn in_shell(&self, access: &GatewayAccess) -> String {
         match self {
             Self::Plain(text) => quoted(text),
-            Self::Key => door.key_in_shell(),
+            Self::Key => access.key_in_shell(),
         }
     }
 
@@ -64,10 +64,10 @@ impl EnvironmentValue {
     ///
     /// # Errors
     /// The token cannot be read.
-    pub(super) fn itself(&self, door: &GatewayAccess) -> Outcome<String> {
+    pub(super) fn itself(&self, access: &GatewayAccess) -> Outcome<String> {
         match self {
             Self::Plain(text) => Ok(text.clone()),
-            Self::Key => door.key(),
+            Self::Key => access.key(),
         }
     }
 }
@@ -126,35 +126,35 @@ fn plain(text: impl Into<String>) -> EnvironmentValue {
     EnvironmentValue::Plain(text.into())
 }
 
-fn claude(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
+fn claude(access: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let environment = vec![
-        ("ANTHROPIC_BASE_URL", plain(&door.root)),
+        ("ANTHROPIC_BASE_URL", plain(&access.root)),
         ("ANTHROPIC_AUTH_TOKEN", EnvironmentValue::Key),
-        ("ANTHROPIC_MODEL", plain(&door.model)),
+        ("ANTHROPIC_MODEL", plain(&access.model)),
         // Side requests would otherwise name a model that the gateway may not have.
-        ("ANTHROPIC_SMALL_FAST_MODEL", plain(&door.model)),
+        ("ANTHROPIC_SMALL_FAST_MODEL", plain(&access.model)),
         // Telemetry and updates would go to Anthropic past the gateway.
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", plain("1")),
     ];
     let variables: Outcome<serde_json::Map<String, Value>> = environment
         .iter()
-        .map(|(name, value)| Ok(((*name).to_owned(), value.itself(door)?.into())))
+        .map(|(name, value)| Ok(((*name).to_owned(), value.itself(access)?.into())))
         .collect();
     let change = SettingsFileChange::Json(json!({ "env": variables? }));
-    let files = vec![ClientSettingsFile { path: door.home.join(".claude/settings.json"), change }];
+    let files = vec![ClientSettingsFile { path: access.home.join(".claude/settings.json"), change }];
     Ok(WrapClientSetup { environment, files, ..WrapClientSetup::default() })
 }
 
-fn codex(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
+fn codex(access: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let mut keys = vec![
-        (vec!["model".to_owned()], door.model.clone()),
+        (vec!["model".to_owned()], access.model.clone()),
         (vec!["model_provider".to_owned()], "longhaul".to_owned()),
         (provider_key("name"), "Longhaul".to_owned()),
-        (provider_key("base_url"), door.v1()),
+        (provider_key("base_url"), access.v1()),
         (provider_key("wire_api"), "responses".to_owned()),
     ];
     let mut environment = Vec::new();
-    if door.token_file.is_some() {
+    if access.token_file.is_some() {
         keys.push((provider_key("env_key"), TOKEN.to_owned()));
         environment.push((TOKEN, EnvironmentValue::Key));
     }
@@ -164,7 +164,7 @@ fn codex(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
         .flat_map(|(path, value)| ["-c".to_owned(), format!("{}={}", path.join("."), json!(value))])
         .collect();
     let files = vec![ClientSettingsFile {
-        path: door.home.join(".codex/config.toml"),
+        path: access.home.join(".codex/config.toml"),
         change: SettingsFileChange::Toml(keys),
     }];
     Ok(WrapClientSetup { environment, arguments_by_run, files, ..WrapClientSetup::default() })
@@ -174,45 +174,45 @@ fn provider_key(name: &str) -> Vec<String> {
     ["model_providers", "longhaul", name].map(str::to_owned).to_vec()
 }
 
-fn opencode(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
+fn opencode(access: &GatewayAccess) -> Outcome<WrapClientSetup> {
     // opencode can read the token's file itself, so the settings need not hold the token.
-    let key = match &door.token_file {
+    let key = match &access.token_file {
         Some(path) => format!("{{file:{}}}", path.display()),
         None => "none".to_owned(),
     };
-    let model = json!({ "name": door.model, "limit": { "context": WINDOW, "output": OUTPUT } });
+    let model = json!({ "name": access.model, "limit": { "context": WINDOW, "output": OUTPUT } });
     let settings = json!({
-        "model": format!("longhaul/{}", door.model),
+        "model": format!("longhaul/{}", access.model),
         "provider": { "longhaul": {
             "npm": "@ai-sdk/openai-compatible",
             "name": "Longhaul",
-            "options": { "baseURL": door.v1(), "apiKey": key },
-            "models": { door.model.as_str(): model },
+            "options": { "baseURL": access.v1(), "apiKey": key },
+            "models": { access.model.as_str(): model },
         } },
     });
     let only_by_run = vec![("OPENCODE_CONFIG_CONTENT", plain(settings.to_string()))];
-    let path = door.home.join(".config/opencode/opencode.json");
+    let path = access.home.join(".config/opencode/opencode.json");
     let files = vec![ClientSettingsFile { path, change: SettingsFileChange::Json(settings) }];
     Ok(WrapClientSetup { only_by_run, files, ..WrapClientSetup::default() })
 }
 
-fn qwen(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
+fn qwen(access: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let environment = vec![
-        ("OPENAI_BASE_URL", plain(door.v1())),
+        ("OPENAI_BASE_URL", plain(access.v1())),
         ("OPENAI_API_KEY", EnvironmentValue::Key),
-        ("OPENAI_MODEL", plain(&door.model)),
+        ("OPENAI_MODEL", plain(&access.model)),
     ];
     let lines: Outcome<Vec<(String, String)>> =
-        environment.iter().map(|(name, value)| Ok(((*name).to_owned(), value.itself(door)?))).collect();
+        environment.iter().map(|(name, value)| Ok(((*name).to_owned(), value.itself(access)?))).collect();
     // Without a chosen type, Qwen Code asks for a login at its first start.
     let chosen = json!({ "security": { "auth": { "selectedType": "openai" } } });
     let files = vec![
         ClientSettingsFile {
-            path: door.home.join(".qwen/.env"),
+            path: access.home.join(".qwen/.env"),
             change: SettingsFileChange::Lines("=", lines?),
         },
         ClientSettingsFile {
-            path: door.home.join(".qwen/settings.json"),
+            path: access.home.join(".qwen/settings.json"),
             change: SettingsFileChange::Json(chosen),
         },
     ];
@@ -221,15 +221,17 @@ fn qwen(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
     Ok(WrapClientSetup { environment, arguments, files, ..WrapClientSetup::default() })
 }
 
-fn aider(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
+fn aider(access: &GatewayAccess) -> Outcome<WrapClientSetup> {
     // LiteLLM, under aider, chooses the dialect by the prefix.
-    let model = format!("openai/{}", door.model);
-    let lines = [("openai-api-base", door.v1()), ("openai-api-key", door.key()?), ("model", model.clone())];
+    let model = format!("openai/{}", access.model);
+    let lines =
+        [("openai-api-base", access.v1()), ("openai-api-key", access.key()?), ("model", model.clone())];
     // A JSON string is also a YAML string, whatever characters it holds.
     let lines = lines.map(|(name, value)| (name.to_owned(), json!(value).to_string())).to_vec();
-    let environment = vec![("OPENAI_API_BASE", plain(door.v1())), ("OPENAI_API_KEY", EnvironmentValue::Key)];
+    let environment =
+        vec![("OPENAI_API_BASE", plain(access.v1())), ("OPENAI_API_KEY", EnvironmentValue::Key)];
     let files = vec![ClientSettingsFile {
-        path: door.home.join(".aider.conf.yml"),
+        path: access.home.join(".aider.conf.yml"),
         change: SettingsFileChange::Lines(": ", lines),
     }];
     Ok(WrapClientSetup {
@@ -240,27 +242,27 @@ fn aider(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
     })
 }
 
-fn pi(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
+fn pi(access: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let provider = json!({
-        "baseUrl": door.v1(), "api": "openai-completions", "apiKey": door.key()?,
-        "models": [{ "id": door.model, "contextWindow": WINDOW, "maxTokens": OUTPUT }],
+        "baseUrl": access.v1(), "api": "openai-completions", "apiKey": access.key()?,
+        "models": [{ "id": access.model, "contextWindow": WINDOW, "maxTokens": OUTPUT }],
     });
     let change = SettingsFileChange::Json(json!({ "providers": { "longhaul": provider } }));
-    let arguments = ["--provider", "longhaul", "--model", &door.model].map(str::to_owned).to_vec();
-    let files = vec![ClientSettingsFile { path: door.home.join(".pi/agent/models.json"), change }];
+    let arguments = ["--provider", "longhaul", "--model", &access.model].map(str::to_owned).to_vec();
+    let files = vec![ClientSettingsFile { path: access.home.join(".pi/agent/models.json"), change }];
     let not_by_run =
         Some("pi takes its servers from its file only: `longhaul wrap pi --write`, then start it as printed");
     Ok(WrapClientSetup { arguments, files, not_by_run, ..WrapClientSetup::default() })
 }
 
-fn continue_cli(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
+fn continue_cli(access: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let text = format!(
         "name: Longhaul\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: {model}\n    provider: openai\n    model: {model}\n    apiBase: {base}\n    apiKey: {key}\n    roles: [chat, edit, apply]\n",
-        model = json!(door.model),
-        base = json!(door.v1()),
-        key = json!(door.key()?),
+        model = json!(access.model),
+        base = json!(access.v1()),
+        key = json!(access.key()?),
     );
-    let path = door.folder.join("continue.yaml");
+    let path = access.folder.join("continue.yaml");
     let arguments = vec!["--config".to_owned(), path.display().to_string()];
     Ok(WrapClientSetup {
         arguments,
@@ -269,36 +271,37 @@ fn continue_cli(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
     })
 }
 
-fn cline(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
+fn cline(access: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let line = format!(
         "cline auth --provider openai --apikey {} --modelid {} --baseurl {}",
-        door.key_in_shell(),
-        quoted(&door.model),
-        quoted(&door.v1()),
+        access.key_in_shell(),
+        quoted(&access.model),
+        quoted(&access.v1()),
     );
     let not_by_run =
         Some("cline keeps its settings itself: type the line that `longhaul wrap cline` prints, once");
     Ok(WrapClientSetup { lines: vec![line], not_by_run, ..WrapClientSetup::default() })
 }
 
-fn mini(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
+fn mini(access: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let environment = vec![
-        ("OPENAI_API_BASE", plain(door.v1())),
+        ("OPENAI_API_BASE", plain(access.v1())),
         ("OPENAI_API_KEY", EnvironmentValue::Key),
         // mini-swe-agent stops at a model whose price it does not know.
         ("MSWEA_COST_TRACKING", plain("ignore_errors")),
     ];
-    let arguments = vec!["-m".to_owned(), format!("openai/{}", door.model)];
+    let arguments = vec!["-m".to_owned(), format!("openai/{}", access.model)];
     Ok(WrapClientSetup { environment, arguments, ..WrapClientSetup::default() })
 }
 
-fn openai(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
-    let environment = vec![("OPENAI_BASE_URL", plain(door.v1())), ("OPENAI_API_KEY", EnvironmentValue::Key)];
+fn openai(access: &GatewayAccess) -> Outcome<WrapClientSetup> {
+    let environment =
+        vec![("OPENAI_BASE_URL", plain(access.v1())), ("OPENAI_API_KEY", EnvironmentValue::Key)];
     Ok(WrapClientSetup { environment, ..WrapClientSetup::default() })
 }
 
-fn anthropic(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
+fn anthropic(access: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let environment =
-        vec![("ANTHROPIC_BASE_URL", plain(&door.root)), ("ANTHROPIC_API_KEY", EnvironmentValue::Key)];
+        vec![("ANTHROPIC_BASE_URL", plain(&access.root)), ("ANTHROPIC_API_KEY", EnvironmentValue::Key)];
     Ok(WrapClientSetup { environment, ..WrapClientSetup::default() })
 }

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::merge::SettingsFileChange;
 use super::*;
 
-fn door(token: Option<&str>) -> GatewayAccess {
+fn access(token: Option<&str>) -> GatewayAccess {
     GatewayAccess {
         root: "http://127.0.0.1:4400".to_owned(),
         model: "qwen3".to_owned(),
@@ -13,10 +13,10 @@ fn door(token: Option<&str>) -> GatewayAccess {
     }
 }
 
-fn printed(name: &str, door: &GatewayAccess) -> String {
+fn printed(name: &str, access: &GatewayAccess) -> String {
     let client = clients::named(name).unwrap();
     let place = CliEnvironment { home: Some("/home/me".into()), ..CliEnvironment::default() };
-    shown(&client, &(client.setup)(door).unwrap(), door, &place)
+    shown(&client, &(client.setup)(access).unwrap(), access, &place)
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn every_client_is_told_where_to_go() {
         "openai",
         "anthropic",
     ] {
-        let text = printed(name, &door(None));
+        let text = printed(name, &access(None));
         assert!(text.contains("http://127.0.0.1:4400"), "{name}: {text}");
         let is_anthropics = matches!(name, "claude" | "anthropic");
         assert_eq!(text.contains("127.0.0.1:4400/v1"), !is_anthropics, "{name}: {text}");
@@ -45,7 +45,7 @@ fn every_client_is_told_where_to_go() {
 
 #[test]
 fn what_is_printed() {
-    insta::assert_snapshot!(printed("claude", &door(None)), @r##"
+    insta::assert_snapshot!(printed("claude", &access(None)), @r##"
     # Claude Code (2.1)
     export ANTHROPIC_BASE_URL=http://127.0.0.1:4400
     export ANTHROPIC_AUTH_TOKEN=none
@@ -65,7 +65,7 @@ fn what_is_printed() {
       }
     }
     "##);
-    insta::assert_snapshot!(printed("codex", &door(Some("/data/token"))), @r##"
+    insta::assert_snapshot!(printed("codex", &access(Some("/data/token"))), @r##"
     # Codex (0.169)
     export LONGHAUL_TOKEN="$(cat /data/token)"
     codex
@@ -80,7 +80,7 @@ fn what_is_printed() {
     wire_api = "responses"
     env_key = "LONGHAUL_TOKEN"
     "##);
-    insta::assert_snapshot!(printed("opencode", &door(Some("/data/token"))), @r##"
+    insta::assert_snapshot!(printed("opencode", &access(Some("/data/token"))), @r##"
     # opencode (1.18)
     opencode
 
@@ -108,7 +108,7 @@ fn what_is_printed() {
       }
     }
     "##);
-    insta::assert_snapshot!(printed("qwen", &door(None)), @r##"
+    insta::assert_snapshot!(printed("qwen", &access(None)), @r##"
     # Qwen Code (0.15)
     export OPENAI_BASE_URL=http://127.0.0.1:4400/v1
     export OPENAI_API_KEY=none
@@ -129,7 +129,7 @@ fn what_is_printed() {
       }
     }
     "##);
-    insta::assert_snapshot!(printed("aider", &door(None)), @r##"
+    insta::assert_snapshot!(printed("aider", &access(None)), @r##"
     # aider (0.86)
     export OPENAI_API_BASE=http://127.0.0.1:4400/v1
     export OPENAI_API_KEY=none
@@ -140,7 +140,7 @@ fn what_is_printed() {
     openai-api-key: "none"
     model: "openai/qwen3"
     "##);
-    insta::assert_snapshot!(printed("pi", &door(None)), @r##"
+    insta::assert_snapshot!(printed("pi", &access(None)), @r##"
     # pi (0.73)
     pi --provider longhaul --model qwen3
 
@@ -162,7 +162,7 @@ fn what_is_printed() {
       }
     }
     "##);
-    insta::assert_snapshot!(printed("continue", &door(None)), @r##"
+    insta::assert_snapshot!(printed("continue", &access(None)), @r##"
     # Continue's command line (1.5)
     cn --config /data/wrapped/continue.yaml
 
@@ -178,7 +178,7 @@ fn what_is_printed() {
         apiKey: "none"
         roles: [chat, edit, apply]
     "##);
-    insta::assert_snapshot!(printed("cline", &door(Some("/data/my token"))), @r##"
+    insta::assert_snapshot!(printed("cline", &access(Some("/data/my token"))), @r##"
     # Cline's command line (3.0)
     cline auth --provider openai --apikey "$(cat '/data/my token')" --modelid qwen3 --baseurl http://127.0.0.1:4400/v1
     cline

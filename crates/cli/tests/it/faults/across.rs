@@ -144,7 +144,7 @@ async fn a_node_that_ends_gives_its_sessions_away_as_they_rest() {
     let working = two.at_work("[works]", "executing_tools").await;
     let other = &two.other.api;
     two.one.tell_to_end();
-    two.one.until_said("what runs may finish").await;
+    two.one.until_said("running work may finish").await;
     let begun = Instant::now();
     let sent = other.send(Some(&resting), "more", "more").await.unwrap();
     assert_eq!((sent.status, &sent.body["queued"]), (200, &json!(false)), "{sent:?}");
@@ -162,7 +162,7 @@ async fn a_node_that_ends_gives_its_sessions_away_as_they_rest() {
     let refused = other.send(Some(&working), "and this", "and this").await.unwrap();
     let words = refused.body["detail"].as_str().unwrap_or_default();
     assert!(
-        refused.status == 503 && words.contains("The node that has this session is ending"),
+        refused.status == 503 && words.contains("The node that has this session is shutting down"),
         "{refused:?}"
     );
     assert_eq!(refused.retry_after.as_deref(), Some("5"), "{refused:?}");
@@ -195,13 +195,13 @@ async fn an_agents_stream_whose_node_dies_ends_with_an_error() {
             let piece = stream.chunk().await.unwrap().unwrap_or_else(|| panic!("{path} ends: {heard}"));
             heard.push_str(std::str::from_utf8(&piece).unwrap());
         }
-        assert!(!heard.contains("broke off"), "{heard}");
+        assert!(!heard.contains("that has the session broke"), "{heard}");
         streams.push((path, stream, end));
     }
     two.one.kill().await;
     for (path, stream, end) in streams {
         let rest = stream.text().await.unwrap_or_else(|error| panic!("{path}: {error}"));
-        assert!(rest.contains(end) && rest.contains("broke off"), "{path}: {rest}");
+        assert!(rest.contains(end) && rest.contains("that has the session broke"), "{path}: {rest}");
     }
     assert!(two.other.terminate().await.status.success());
 }

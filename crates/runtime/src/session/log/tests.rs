@@ -73,7 +73,7 @@ async fn a_log_is_folded_page_by_page_for_whoever_answers_in_the_end() {
     ];
     for (length, choices, counter) in cases {
         let id = session(&store, *length, choices).await;
-        let opened = runtime.house.read(&id).await.unwrap();
+        let opened = runtime.inner.read(&id).await.unwrap();
         let log = store.read(&id, 0, usize::MAX).await.unwrap();
         assert!(whole_log(&store, &id).await.unwrap() == log, "{id}");
         let (events, last_at) = (log.len(), log.last().unwrap().at);
@@ -81,8 +81,8 @@ async fn a_log_is_folded_page_by_page_for_whoever_answers_in_the_end() {
         assert_eq!(opened.facts, facts, "{id}");
         let expected = History::fold_with((*counter).clone(), &log).unwrap();
         assert!(opened.history == expected, "{id}: {:?}", opened.history.counter());
-        assert_eq!(opened.seat.agent.counter, **counter, "{id}");
+        assert_eq!(opened.binding.agent.counter, **counter, "{id}");
         let is_broken = choices.iter().any(|(_, agent)| *agent == "broken");
-        assert_eq!(opened.seat.missing.is_some(), is_broken, "{id}");
+        assert_eq!(opened.binding.missing.is_some(), is_broken, "{id}");
     }
 }

@@ -21,10 +21,10 @@ impl CompactionStrategy for Slow {
     fn trigger(&self) -> StrategyTrigger {
         StrategyTrigger::Share(0.5)
     }
-    fn choose(&self, scene: &PlanContext<'_>, _: ProtectionLevel) -> Option<CompactionSelection> {
-        let cut = scene.turn_start(2);
+    fn choose(&self, context: &PlanContext<'_>, _: ProtectionLevel) -> Option<CompactionSelection> {
+        let cut = context.turn_start(2);
         (cut > 0).then(|| {
-            CompactionSelection::new(scene.before_cut(cut), UnitReplacement::Summary { tokens: 300 })
+            CompactionSelection::new(context.before_cut(cut), UnitReplacement::Summary { tokens: 300 })
         })
     }
 }

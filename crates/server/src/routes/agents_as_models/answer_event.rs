@@ -32,7 +32,7 @@ const TAIL: usize = 500;
 const GAP: &str = "\n\n";
 
 /// The refusal of a tool call in need of an approval.
-const NOBODY: &str = "Nobody can be asked here.";
+const NOBODY: &str = "No person can be asked here, so the call was not run.";
 
 /// An event for the client.
 pub(super) enum AgentAnswerEvent {

@@ -92,7 +92,7 @@ pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<ParsedAgentRequest, 
     }
     // A history beside the name could contradict the session's own.
     if asked.previous.is_some() && !asked.history.is_empty() {
-        let message = "with `previous_response_id` only what a user says is taken";
+        let message = "with `previous_response_id` only user messages are accepted";
         return Err(bad(list, message));
     }
     Ok(asked)
@@ -148,7 +148,7 @@ fn refuse(body: &Map<String, Value>) -> Result<(), GatewayError> {
         // A path names its outer field first.
         let outer = field.split('.').next().unwrap_or(field);
         if body.get(outer).is_some_and(is_refused) {
-            return Err(bad(field, &format!("`{field}` cannot be asked of an agent")));
+            return Err(bad(field, &format!("`{field}` is not supported for an agent")));
         }
     }
     Ok(())
@@ -280,7 +280,10 @@ fn brought(url: Option<&str>, name: Option<&str>, place: &str) -> Result<Value, 
 }
 
 fn not_brought(place: &str) -> GatewayError {
-    bad(place, &format!("{place}: pictures and files are brought along in base64; no other address is asked"))
+    bad(
+        place,
+        &format!("{place}: pictures and files must come in base64, because the server fetches no address"),
+    )
 }
 
 fn text_part(text: &str) -> Value {

@@ -85,7 +85,7 @@ export class Allowed {
       const what = scope.path === undefined ? [h('code', {}, words), ' runs without asking'] : ['changes of ', h('code', {}, words), ' need no asking'];
       return h(
         'li.chip.allowed', {}, icon('check'),
-        h('span.chip-text', { title: 'Such questions are answered with yes as long as this tab is open. ✕ takes it back.' }, ...what),
+        h('span.chip-text', { title: 'Such calls are allowed as long as this tab is open. ✕ ends that.' }, ...what),
         button(`Ask again before ${words} runs`, { symbol: 'close', onlyIcon: true, onclick: () => { this.takeBack(sessionId, scope); byId('input').focus(); } }),
       );
     }));

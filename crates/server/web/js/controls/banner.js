@@ -56,7 +56,7 @@ export class Banner {
   words() {
     const { state, problem } = this.line;
     if (state === 'refused') return problem.status === 404 ? 'This session is gone.' : problem.message;
-    if (HERE.includes(location.hostname)) return 'No connection: Longhaul has ended, or begins again. Nothing is lost. Start it with `longhaul`, as before; this page connects by itself.';
+    if (HERE.includes(location.hostname)) return 'No connection: Longhaul has stopped, or is starting again. Nothing is lost. Start it with `longhaul`, as before. This page then connects by itself.';
     return 'No connection. Nothing is lost, and the agent goes on without the page.';
   }
 

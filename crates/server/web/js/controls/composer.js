@@ -116,7 +116,7 @@ export class Composer {
     if (!this.editing) return;
     this.editing = null;
     this.editLine.hidden = true;
-    if (isTaken) this.say('The agent has taken that message meanwhile. What you wrote here would be a new one.');
+    if (isTaken) this.say('The agent has taken that message in the meantime. Your text here would be sent as a new message.');
     else this.setText(this.draft ?? '');
     this.actions.changed();
   }

@@ -31,7 +31,7 @@ export async function showEmpty(place, { ask, pickModel, known }) {
   show(
     place,
     h('h2', {}, 'What should the agent do?'),
-    h('p.lead', {}, 'It keeps every word, shows the model what fits, and tells you what it left out. Nothing is ever lost.'),
+    h('p.lead', {}, 'Longhaul keeps every message, shows the model what fits, and tells you what it left out. Nothing is lost.'),
     about, examples, pointing(),
   );
   await look(about, examples, { ask, pickModel, known });
@@ -49,7 +49,7 @@ async function look(about, examples, actions) {
   } catch (problem) {
     show(
       about,
-      h('p.answers.bad', {}, icon('alert'), h('span', {}, problem.status === 404 ? 'This server does not say which models it found.' : problem.message)),
+      h('p.answers.bad', {}, icon('alert'), h('span', {}, problem.status === 404 ? 'This server does not report which models it found.' : problem.message)),
       problem.status === 404 ? null : h('p', {}, button('Look again', { kind: 'quiet', onclick: () => look(about, examples, actions) })),
     );
   }

@@ -175,7 +175,7 @@ export class Sessions {
   async remove(id) {
     const session = this.sessions.find((each) => each.id === id);
     const sure = await confirmed({
-      title: `Delete “${firstLine(titleOf(session ?? {}), 60)}”?`, text: 'The session and everything said in it goes for good. There is no undo; /export saves it first.',
+      title: `Delete “${firstLine(titleOf(session ?? {}), 60)}”?`, text: 'The session and all its messages are deleted for good. There is no undo; /export saves a copy first.',
       action: 'Delete for good', danger: true,
     });
     if (sure) await this.actions.remove(id);

@@ -99,9 +99,9 @@ class ServerSettings {
       this.select('strategy', 'Strategy', allowed.strategy, strategy, STRATEGIES[strategy]),
       strategies(allowed.strategy),
       this.trigger(),
-      this.select('pruningAgent', 'Pruning agent', allowed.pruningAgent, pruningAgent, 'Who reads old messages and says which stay, with the strategy `pruning-agent`.'),
+      this.select('pruningAgent', 'Pruning agent', allowed.pruningAgent, pruningAgent, 'The model that reads old messages and chooses which stay, with the strategy `pruning-agent`.'),
       this.select('summarizeWith', 'Who writes summaries', allowed.summarizeWith, summarizeWith, 'With every strategy that summarises.'),
-      this.check('autoRecall', 'Bring back by itself what the newest message speaks of', autoRecall),
+      this.check('autoRecall', 'Bring back passages that the newest message refers to', autoRecall),
     );
     if (focus) byId(focus)?.focus();
   }
@@ -121,7 +121,7 @@ class ServerSettings {
 
   trigger() {
     const { kind, figure } = readTrigger(this.settings.trigger);
-    const number = h('input', { id: 'figure', type: 'number', min: '1', step: 'any', value: figure, 'aria-label': 'Figure of the trigger' });
+    const number = h('input', { id: 'figure', type: 'number', min: '1', step: 'any', value: figure, 'aria-label': 'Value of the trigger' });
     const choice = h('select', { id: 'trigger' }, TRIGGERS.filter(({ value }) => value === kind || this.settings.allowed.trigger.includes(value)).map(({ value, label }) => h('option', { value, selected: value === kind }, label)));
     const unit = h('span.quiet');
     const changed = () => {
@@ -146,7 +146,7 @@ class ServerSettings {
   withSource(key, element) {
     element.dataset.key = key;
     if (this.settings.sources?.[key] === 'settings') {
-      element.append(h('p.source.quiet', {}, 'Changed here. ', button('As the agent file has it', { kind: 'link', onclick: () => this.save({ [key]: null }) })));
+      element.append(h('p.source.quiet', {}, 'Changed here. ', button('As in the agent file', { kind: 'link', onclick: () => this.save({ [key]: null }) })));
     }
     if (this.changed === key) element.append(this.said);
     return element;
@@ -158,7 +158,7 @@ class ServerSettings {
     try {
       const settings = await api.changeSettings(change);
       this.draw(settings);
-      this.said.replaceChildren(icon('check'), 'Saved. It holds from the next decision on, in every session.');
+      this.said.replaceChildren(icon('check'), 'Saved. Every session uses it from its next decision.');
     } catch (problem) {
       this.said.setAttribute('role', 'alert');
       this.said.textContent = problem.message;

@@ -51,7 +51,7 @@ export class Panel {
     if (this.shown?.every((input, at) => input === inputs[at])) return;
     this.shown = inputs;
     if (!report) {
-      setText(this.lead, 'The meter is read …');
+      setText(this.lead, 'Reading the meter …');
       this.rest.hidden = true;
       this.assumed.hidden = true;
       return;

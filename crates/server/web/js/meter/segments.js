@@ -80,7 +80,7 @@ export function spokenOf(usage, report) {
 
 const WHO = {
   declared: 'you declared it', server: 'the server said so', learned: 'learned from an overflow', catalogue: 'from the catalogue',
-  'the newest call': 'as at the newest call', assumed: 'assumed: nobody states it. Declare it with model.context_window',
+  'the newest call': 'as at the newest call', assumed: 'assumed, because no source states it. Declare it with model.context_window',
 };
 
 /** The rows of the table: `{label, tokens, note?, mark?, indent?, says}`. */
@@ -90,14 +90,14 @@ export function tableOf(report) {
   const { messages, basis } = report;
   const rows = [
     { label: 'Total', tokens: report.total, strong: true, note: `${percent(report.percent)} %`, mark: report.source, says: `What the next request will have as input. It rests on: ${report.source}; parts were counted by ${report.counter}. The planner compares it with the expected error (${percent(report.expectedError * 100)} %) on top.` },
-    { label: 'System prompt', tokens: report.systemPrompt, mark: 'estimated', says: 'What the model is told first, at every call.' },
+    { label: 'System prompt', tokens: report.systemPrompt, mark: 'estimated', says: 'The instructions that come first in every call.' },
     ...report.tools.map((share) => ({ label: `Tools · ${share.source}`, tokens: share.tokens, mark: 'estimated', says: 'Names, descriptions and schemas of the tools. They are sent with every call.' })),
     { label: 'Messages', tokens: messages.total, mark: mark ?? back, says: 'The conversation as the model sees it. Where only the whole was counted, this is what is left beside system prompt and tools.' },
     { label: 'Text', tokens: messages.text, indent: true, says: 'What you and the agent said, summaries, and the framing of messages.' },
     { label: 'Tool calls and results', tokens: messages.toolResults, indent: true, says: 'Arguments and outputs. Old outputs are the first to be cleared.' },
-    { label: 'Reasoning', tokens: messages.reasoning, indent: true, says: 'Reasoning that this model is sent back. What it drops is not counted.' },
+    { label: 'Reasoning', tokens: messages.reasoning, indent: true, says: 'Reasoning that is sent back to this model. Reasoning that it drops is not counted.' },
     { label: 'Pictures and files', tokens: messages.media, indent: true, says: 'By the formula of the provider.' },
-    { label: 'Framing', tokens: report.framing, says: 'What an exact count leaves over beside the parts, or what the parts have too much.', unless: 0 },
+    { label: 'Framing', tokens: report.framing, says: 'The difference between an exact count and the sum of the estimated parts.', unless: 0 },
     { label: 'Reserved for the answer', tokens: report.outputReserve, says: 'Kept free, so that an answer of full length fits.' },
     { label: 'Free', tokens: report.freeSpace, says: 'Window minus total minus reserve.' },
     { label: 'Window', tokens: report.window, strong: true, note: report.windowSource, says: `The most that the model takes at once: ${WHO[report.windowSource] ?? report.windowSource}.` },

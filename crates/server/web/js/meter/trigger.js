@@ -33,7 +33,7 @@ function whyMoved(before, now) {
     const better = now.expectedError < before.expectedError;
     reasons.push(`the count is known ${better ? 'better' : 'less well'} (${percent(before.expectedError * 100)} % → ${percent(now.expectedError * 100)} %)`);
   }
-  return reasons.length ? reasons.join('; ') : 'the trigger was set otherwise';
+  return reasons.length ? reasons.join('; ') : 'the trigger setting was changed';
 }
 
 /** The same as a line; nothing if it has not moved. */

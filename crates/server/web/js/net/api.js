@@ -9,7 +9,7 @@ export class Problem extends Error {
 }
 
 /** What is said where the server takes nothing new any more. */
-const ENDING = 'The server is ending: what runs may finish, and nothing new begins. Start it again with `longhaul`, as before; this page connects by itself, and what you wrote stays here.';
+const ENDING = 'The server is shutting down: running work may finish, and new work is refused. Start it again with `longhaul`, as before. This page then connects by itself, and what you wrote stays here.';
 
 /** Nobody answered. */
 export class Unreachable extends Error {}
@@ -67,7 +67,7 @@ export async function problemOf(response) {
   const text = await response.text().catch(() => '');
   try {
     const { code, detail, title, ...more } = JSON.parse(text);
-    const isEnding = response.status === 503 && code === 'interrupted' && /^The server is ending/.test(detail ?? '');
+    const isEnding = response.status === 503 && code === 'interrupted' && /^The server is shutting down/.test(detail ?? '');
     if (isEnding) return new Problem(503, code, ENDING);
     return new Problem(response.status, code ?? 'unknown', detail ?? title ?? `The server answered ${response.status}.`, more);
   } catch {

@@ -107,7 +107,7 @@ export class FoldView {
       inner.length ? h('p.quiet', {}, h('strong', {}, 'Inside it. '), inner.map((each) => `${each.id}: ${sizes(each)}`).join('; '), '. Undo this one first to undo those.') : null,
       numbered(edit),
     ];
-    const summary = this.summaries().join('\n\n').trim() || 'Nothing stands for them: they were left out, and can be looked up.';
+    const summary = this.summaries().join('\n\n').trim() || 'These messages were left out without a summary, and can be looked up.';
     show(
       this.body,
       h('div.fold-facts', {}, facts),
