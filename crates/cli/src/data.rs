@@ -19,7 +19,7 @@ use rustix::process::geteuid;
 
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
-use crate::server_address::ServerRecord;
+use crate::server_address::RunningServer;
 use crate::signals::ENDS_WITHIN;
 use crate::term::out;
 
@@ -153,7 +153,7 @@ fn refused(place: &CliEnvironment, error: StoreError) -> CommandError {
             let by = by.map(|by| format!(" ({by})")).unwrap_or_default();
             let folder = place.shown(&place.data_dir);
             // The page of the server can do what the refused command would have done.
-            if let Some(serving) = ServerRecord::find(&place.data_dir) {
+            if let Some(serving) = RunningServer::find(&place.data_dir) {
                 return taken_by_server(place, &folder, &by, &serving);
             }
             let other = match place.command_name {
@@ -174,7 +174,7 @@ fn command_with_own_data_dir(place: &CliEnvironment) -> String {
 }
 
 /// Returns the error for a folder in a server's use. The error names the server's page with the conversations.
-fn taken_by_server(place: &CliEnvironment, folder: &str, by: &str, serving: &ServerRecord) -> CommandError {
+fn taken_by_server(place: &CliEnvironment, folder: &str, by: &str, serving: &RunningServer) -> CommandError {
     let other = match place.command_name {
         "" => {
             return CommandError::new(format!(
@@ -236,7 +236,7 @@ pub(crate) fn make_private(folder: &Path) -> Outcome<()> {
 
 /// Returns true if the folder's server is ending.
 fn is_ending(folder: &Path) -> bool {
-    ServerRecord::find(folder).is_some_and(|serving| serving.is_ending)
+    RunningServer::find(folder).is_some_and(|serving| serving.is_ending)
 }
 
 fn make_private_for(user: u32, folder: &Path) -> Outcome<()> {

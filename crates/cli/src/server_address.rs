@@ -14,7 +14,7 @@ const FILE: &str = "serving.json";
 /// A server with a data folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ServerRecord {
+pub(crate) struct RunningServer {
     /// The id of the process.
     process: i32,
     /// The address of the page.
@@ -26,7 +26,7 @@ pub(crate) struct ServerRecord {
     pub(crate) is_ending: bool,
 }
 
-impl ServerRecord {
+impl RunningServer {
     /// Returns the record of this process.
     pub(crate) fn here(page: String, token_file: PathBuf) -> Self {
         Self { process: rustix::process::getpid().as_raw_nonzero().get(), page, token_file, is_ending: false }
@@ -52,7 +52,7 @@ impl ServerRecord {
     }
 }
 
-fn read(path: &Path) -> Option<ServerRecord> {
+fn read(path: &Path) -> Option<RunningServer> {
     // A record that cannot be read is one of another version, or half written: as good as none.
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
@@ -60,7 +60,7 @@ fn read(path: &Path) -> Option<ServerRecord> {
 /// The guard of a server's record. The file is removed when the guard is dropped.
 pub(crate) struct ServerRecordGuard {
     path: PathBuf,
-    serving: ServerRecord,
+    serving: RunningServer,
 }
 
 impl ServerRecordGuard {
@@ -91,19 +91,19 @@ mod tests {
     #[tokio::test]
     async fn a_server_is_found_while_it_has_the_folder_and_no_longer() {
         let folder = tempfile::tempdir().unwrap();
-        let here = ServerRecord::here("http://127.0.0.1:4400".to_owned(), folder.path().join("token"));
+        let here = RunningServer::here("http://127.0.0.1:4400".to_owned(), folder.path().join("token"));
         let mut told = here.clone().write_record(folder.path()).unwrap();
-        assert_eq!(ServerRecord::find(folder.path()), None, "nobody has the folder");
+        assert_eq!(RunningServer::find(folder.path()), None, "nobody has the folder");
         let _store = SqliteStore::open(folder.path()).await.unwrap();
-        assert_eq!(ServerRecord::find(folder.path()), Some(here.clone()));
+        assert_eq!(RunningServer::find(folder.path()), Some(here.clone()));
         told.ends().unwrap();
-        assert!(ServerRecord::find(folder.path()).is_some_and(|found| found.is_ending));
+        assert!(RunningServer::find(folder.path()).is_some_and(|found| found.is_ending));
         // Left by one that was killed: this process has ended.
         let mut gone = std::process::Command::new("true").spawn().unwrap();
         gone.wait().unwrap();
-        let killed = ServerRecord { process: i32::try_from(gone.id()).unwrap(), ..here };
+        let killed = RunningServer { process: i32::try_from(gone.id()).unwrap(), ..here };
         let left = killed.write_record(folder.path()).unwrap();
-        assert_eq!(ServerRecord::find(folder.path()), None);
+        assert_eq!(RunningServer::find(folder.path()), None);
         drop(told);
         assert!(folder.path().join(FILE).exists(), "what another has written stays");
         drop(left);

@@ -1,27 +1,24 @@
 //! The agents of a runtime: the usual one, and others by name.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::pin::Pin;
 use std::sync::Arc;
 
+pub use futures_util::future::BoxFuture;
 use longhaul_core::event::ModelChoice;
 
 use crate::agent::{Agent, ServedModel};
 use crate::session::SessionError;
 
-/// A boxed future.
-pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
 /// The models of the usual agent's server besides the agent's own.
 pub trait ModelDirectory: Send + Sync {
     /// Returns the models' names, as the server lists the models now.
-    fn list(&self) -> Later<'_, Vec<String>>;
+    fn list(&self) -> BoxFuture<'_, Vec<String>>;
 
     /// Returns a model, ready to be called. The caller need not know whether the server has the model.
     ///
     /// # Errors
     /// The reason why the model cannot be called, in words.
-    fn serve<'a>(&'a self, name: &'a str) -> Later<'a, Result<ServedModel, String>>;
+    fn serve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<ServedModel, String>>;
 }
 
 /// The agents on offer to sessions.

@@ -1,8 +1,8 @@
 //! Facts that the host program knows and this library does not.
 
 use std::fmt;
-use std::pin::Pin;
 
+pub use futures_util::future::BoxFuture;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -19,13 +19,10 @@ pub struct ModelBackend {
     pub models: Vec<String>,
 }
 
-/// A boxed future.
-pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
 /// The environment of the server, as the host program knows it.
 pub trait ServerEnvironment: fmt::Debug + Send + Sync {
     /// Returns the model servers on this machine that answer now.
-    fn backends(&self) -> Later<'_, Vec<ModelBackend>>;
+    fn backends(&self) -> BoxFuture<'_, Vec<ModelBackend>>;
 
     /// Returns whether the model is the scripted one of the demo, because no other was found.
     fn is_demo(&self) -> bool;
@@ -36,7 +33,7 @@ pub trait ServerEnvironment: fmt::Debug + Send + Sync {
 pub struct EmptyEnvironment;
 
 impl ServerEnvironment for EmptyEnvironment {
-    fn backends(&self) -> Later<'_, Vec<ModelBackend>> {
+    fn backends(&self) -> BoxFuture<'_, Vec<ModelBackend>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 

@@ -24,10 +24,10 @@ const MADE: &str = "";
 
 /// The locks of keyed requests: one request per key runs at a time.
 #[derive(Debug, Default)]
-pub(crate) struct IdempotencyLocks(Mutex<BTreeMap<(SessionId, String), Turn>>);
+pub(crate) struct IdempotencyLocks(Mutex<BTreeMap<(SessionId, String), KeyLock>>);
 
 /// The lock of a running request.
-type Turn = Arc<tokio::sync::Mutex<()>>;
+type KeyLock = Arc<tokio::sync::Mutex<()>>;
 
 impl IdempotencyLocks {
     /// Waits for the end of other requests of the session with the same key.

@@ -39,7 +39,7 @@ pub use longhaul::config::RateLimit;
 
 pub use crate::app::{AppState, HttpServerConfig};
 pub use crate::counters::ServerMetrics;
-pub use crate::host_info::{EmptyEnvironment, Later, ModelBackend, ServerEnvironment};
+pub use crate::host_info::{BoxFuture, EmptyEnvironment, ModelBackend, ServerEnvironment};
 pub use crate::maintenance::MaintenanceConfig;
 pub use crate::openapi::openapi;
 pub use crate::routes::router;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use longhaul::agent::{Agent, ServedModel};
-use longhaul::agents::{AgentRegistry, Later, ModelDirectory};
+use longhaul::agents::{AgentRegistry, BoxFuture, ModelDirectory};
 use longhaul::calibration::CalibrationStore;
 use longhaul::config::{AgentConfig, AgentSource, ModelConfig, ProviderKind};
 use longhaul::config_agent::{self, McpFailurePolicy};
@@ -89,7 +89,7 @@ struct ConfiguredServerModels {
 }
 
 impl ModelDirectory for ConfiguredServerModels {
-    fn list(&self) -> Later<'_, Vec<String>> {
+    fn list(&self) -> BoxFuture<'_, Vec<String>> {
         Box::pin(async {
             let answer = model_discovery::ask(&self.place, &self.config.model).await;
             // The lock is taken after the question, so none is held across the wait.
@@ -106,7 +106,7 @@ impl ModelDirectory for ConfiguredServerModels {
         })
     }
 
-    fn serve<'a>(&'a self, name: &'a str) -> Later<'a, Result<ServedModel, String>> {
+    fn serve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<ServedModel, String>> {
         Box::pin(async move { self.served(name).await.map_err(|failure| failure.message().to_owned()) })
     }
 }

@@ -18,7 +18,7 @@ use longhaul::session::Runtime;
 use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_gateway::{CompactionSetup, Gateway};
 use longhaul_server::{
-    AccessToken, AppState, HttpServerConfig, Later, MaintenanceConfig, ModelBackend, ServerEnvironment,
+    AccessToken, AppState, BoxFuture, HttpServerConfig, MaintenanceConfig, ModelBackend, ServerEnvironment,
     ServerMetrics, serve,
 };
 use longhaul_store::SharedUpkeep;
@@ -34,7 +34,7 @@ use crate::data::shared::SharedStoreConfig;
 use crate::environment::{AGENT_FILE, CliEnvironment};
 use crate::failure::{CANCELLED, CommandError, DONE, Outcome};
 use crate::model_discovery::ServerProbeResult;
-use crate::server_address::ServerRecord;
+use crate::server_address::RunningServer;
 use crate::signals::InterruptSignals;
 use crate::term::human::{self, grouped};
 use crate::term::{out, text};
@@ -96,7 +96,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
         () = interrupts.next() => return Ok(ExitCode::from(CANCELLED)),
     };
     // A person who wants the page gets the page of the server that has the folder.
-    if let (Err(_), true, Some(other)) = (&opened, args.open, ServerRecord::find(&place.data_dir)) {
+    if let (Err(_), true, Some(other)) = (&opened, args.open, RunningServer::find(&place.data_dir)) {
         browser::open(place, &other.page);
     }
     let ServerResources { runtime, chosen, gateway, upkeep, silent_server } = opened?;
@@ -131,7 +131,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     let page = format!("http://{}", reachable(address));
     let link = format!("{page}{}", app.opening_path()?);
     // The record is written once the port is bound, because others open the page by it.
-    let mut told = ServerRecord::here(page, token_path.clone()).write_record(&place.data_dir);
+    let mut told = RunningServer::here(page, token_path.clone()).write_record(&place.data_dir);
     if let Err(error) = &told {
         tracing::warn!(%error, "the server runs, but its address was not recorded for other commands");
     }
@@ -431,7 +431,7 @@ struct LocalServerEnvironment {
 }
 
 impl ServerEnvironment for LocalServerEnvironment {
-    fn backends(&self) -> Later<'_, Vec<ModelBackend>> {
+    fn backends(&self) -> BoxFuture<'_, Vec<ModelBackend>> {
         Box::pin(async {
             let found = model_discovery::probe().await.into_iter();
             let told = found.map(|found| ModelBackend {

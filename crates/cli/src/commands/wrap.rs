@@ -26,7 +26,7 @@ use crate::args::WrapArgs;
 use crate::commands::serve;
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, DONE, Outcome};
-use crate::server_address::ServerRecord;
+use crate::server_address::RunningServer;
 use crate::term::out;
 
 /// The maximum time the gateway may take to list its models.
@@ -98,7 +98,7 @@ pub(crate) async fn run(args: &WrapArgs, place: &CliEnvironment) -> Outcome {
         return undo(place, &files);
     }
     let loaded = agent_file::load(place)?;
-    let running = ServerRecord::find(&place.data_dir);
+    let running = RunningServer::find(&place.data_dir);
     let access = access(args, place, &loaded, running.as_ref()).await?;
     tracing::debug!(
         client = client.name,
@@ -126,7 +126,7 @@ async fn access(
     args: &WrapArgs,
     place: &CliEnvironment,
     loaded: &ResolvedConfig,
-    running: Option<&ServerRecord>,
+    running: Option<&RunningServer>,
 ) -> Outcome<GatewayAccess> {
     let config = &loaded.config;
     let root = match (&args.at, running) {

@@ -276,8 +276,10 @@ fn of_writes(command: &ShellCommand, folder: &str, found: &mut Vec<FileAccess>) 
 
 /// Adds the files that a known program works on.
 fn of_program(program: &str, arguments: &[ShellWord], folder: &str, found: &mut Vec<FileAccess>) {
-    let plain: Vec<&ShellWord> =
-        arguments.iter().filter(|word| !word.text().is_empty() && !word.text().starts_with(['-', '+'])).collect();
+    let plain: Vec<&ShellWord> = arguments
+        .iter()
+        .filter(|word| !word.text().is_empty() && !word.text().starts_with(['-', '+']))
+        .collect();
     match (program, plain.as_slice()) {
         ("cat" | "head" | "tail" | "less" | "more" | "nl" | "bat", files) => {
             add_words(found, FileAction::Read, folder, files);

@@ -128,9 +128,7 @@ impl<'s> ShellReader<'s> {
 
     /// Reads a redirection: neither its sign nor its target is part of the command.
     fn redirect(&mut self, sign: char) {
-        let is_number = self.word.as_ref().is_some_and(|word| {
-            !word.is_quoted && word.is_number()
-        });
+        let is_number = self.word.as_ref().is_some_and(|word| !word.is_quoted && word.is_number());
         if is_number {
             self.word = None;
         }
@@ -146,7 +144,8 @@ impl<'s> ShellReader<'s> {
                 };
             }
             _ => {
-                let second = self.rest.next_if(|c| matches!((sign, *c), ('<', '>' | '&') | ('>', '>' | '&' | '|')));
+                let second =
+                    self.rest.next_if(|c| matches!((sign, *c), ('<', '>' | '&') | ('>', '>' | '&' | '|')));
                 self.next_word = match (sign, second) {
                     ('<', _) => NextWord::Input,
                     (_, Some('&')) => NextWord::StreamOrOutput,

@@ -21,12 +21,15 @@ fn case(words: &[&str], outputs: &[&str], substitutions: &[&str]) -> (Vec<String
 
 #[test]
 fn commands_are_split_and_their_outputs_are_no_words() {
-    assert_eq!(read("a 'b c'; d|e\nf"), [
-        case(&["a", "b c"], &[], &[]),
-        case(&["d"], &[], &[]),
-        case(&["e"], &[], &[]),
-        case(&["f"], &[], &[]),
-    ]);
+    assert_eq!(
+        read("a 'b c'; d|e\nf"),
+        [
+            case(&["a", "b c"], &[], &[]),
+            case(&["d"], &[], &[]),
+            case(&["e"], &[], &[]),
+            case(&["f"], &[], &[]),
+        ]
+    );
     for (script, outputs) in [
         ("cc x >out", &[">out"][..]),
         ("cc x >>out 2>log", &[">>out", ">log"]),
@@ -44,10 +47,7 @@ fn commands_are_split_and_their_outputs_are_no_words() {
 #[test]
 fn substitutions_and_documents_belong_to_their_command() {
     assert_eq!(read("a \"$(b; c)\" `d`"), [case(&["a", "$(b; c)", "`d`"], &[], &["b; c", "d"])]);
-    assert_eq!(read("a <<E >out\n$(b)\nE\nc"), [
-        case(&["a"], &[">out"], &["b"]),
-        case(&["c"], &[], &[]),
-    ]);
+    assert_eq!(read("a <<E >out\n$(b)\nE\nc"), [case(&["a"], &[">out"], &["b"]), case(&["c"], &[], &[]),]);
     assert_eq!(read("a <<'E'\n$(b)\nE\nc"), [case(&["a"], &[], &[]), case(&["c"], &[], &[])]);
 }
 
@@ -74,12 +74,10 @@ fn unknown_parts_are_marked_and_keep_their_source() {
         assert_eq!(word(script).is_known(), is_known, "{script}");
     }
     let parts: Vec<ShellPart> = word("a${x}é*").value.parts().collect();
-    assert_eq!(parts, [
-        ShellPart::Literal('a'),
-        ShellPart::Unknown,
-        ShellPart::Literal('é'),
-        ShellPart::Unknown,
-    ]);
+    assert_eq!(
+        parts,
+        [ShellPart::Literal('a'), ShellPart::Unknown, ShellPart::Literal('é'), ShellPart::Unknown,]
+    );
     let name = word("\"${x/y}\"/b$z").last_component();
     assert_eq!((name.as_str(), name.is_known()), ("b$z", false));
     assert_eq!(word("a/${x/y}").last_component().as_str(), "${x/y}");

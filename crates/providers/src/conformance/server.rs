@@ -77,17 +77,17 @@ impl ScriptedResponse {
 /// A model server on the local machine, stopped with the drop of the value.
 pub struct ConformanceServer {
     address: SocketAddr,
-    shared: Arc<ServerRecord>,
+    shared: Arc<ReceivedRequests>,
     task: JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct ServerRecord {
+struct ReceivedRequests {
     bodies: Mutex<Vec<Bytes>>,
     gone: Notify,
 }
 
-impl ServerRecord {
+impl ReceivedRequests {
     fn bodies(&self) -> MutexGuard<'_, Vec<Bytes>> {
         // A failed assertion elsewhere must not hide the requests.
         self.bodies.lock().unwrap_or_else(PoisonError::into_inner)
@@ -102,7 +102,7 @@ impl ConformanceServer {
     pub async fn start(response: ScriptedResponse) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(ServerRecord::default());
+        let shared = Arc::new(ReceivedRequests::default());
         let record = Arc::clone(&shared);
         let task = tokio::spawn(async move {
             // One connection after the other: a promise makes a single call.
@@ -146,7 +146,7 @@ impl fmt::Debug for ConformanceServer {
 async fn respond(
     mut connection: TcpStream,
     response: &ScriptedResponse,
-    record: &ServerRecord,
+    record: &ReceivedRequests,
 ) -> io::Result<()> {
     let body = read_request(&mut connection).await?;
     record.bodies().push(body);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul::agent::Agent;
-use longhaul::agents::{AgentRegistry, Later, ModelDirectory};
+use longhaul::agents::{AgentRegistry, BoxFuture, ModelDirectory};
 use longhaul::session::{Session, SessionError, SettingsError, SwitchOutcome};
 use longhaul::settings::{SettingSource, SettingsFile, Written};
 use longhaul_core::budget::StrategyTrigger;
@@ -38,11 +38,11 @@ fn model(name: &str, window: u64, script: ModelScript) -> ScriptedProvider {
 struct Listed(Agent);
 
 impl ModelDirectory for Listed {
-    fn list(&self) -> Later<'_, Vec<String>> {
+    fn list(&self) -> BoxFuture<'_, Vec<String>> {
         Box::pin(async { vec!["listed".to_owned()] })
     }
 
-    fn serve<'a>(&'a self, name: &'a str) -> Later<'a, Result<longhaul::agent::ServedModel, String>> {
+    fn serve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<longhaul::agent::ServedModel, String>> {
         Box::pin(async move {
             match name {
                 "listed" => Ok(self.0.served()),

@@ -18,7 +18,7 @@ const HITS: usize = 5;
 const MOST_BYTES: usize = 64 << 20;
 
 /// A message of a session.
-struct SearchableMessage {
+struct HistoryMessage {
     session: usize,
     handle: LogHandle,
     speaker: String,
@@ -59,9 +59,9 @@ async fn session_messages(
     store: &SharedStore,
     record: &SessionRecord,
     session: usize,
-) -> Outcome<Vec<SearchableMessage>> {
+) -> Outcome<Vec<HistoryMessage>> {
     let history = History::fold(&whole_log(store, &record.id).await?)?;
-    let said = history.entries().iter().filter(|entry| !is_recalled(entry)).map(|entry| SearchableMessage {
+    let said = history.entries().iter().filter(|entry| !is_recalled(entry)).map(|entry| HistoryMessage {
         session,
         handle: LogHandle(LogRange::one(entry.seq)),
         speaker: speaker(entry),
@@ -101,7 +101,7 @@ fn text(parts: &[Part]) -> String {
 
 fn told(
     records: &[SessionRecord],
-    all: &[SearchableMessage],
+    all: &[HistoryMessage],
     hits: &[PassageHit],
     searched: usize,
     query: &str,
