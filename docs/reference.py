@@ -29,7 +29,7 @@ EVENTS = {
     "llm:chunk": "A piece of the answer, as it streams.",
     "llm:tool-input": "A piece of a tool call's arguments, as it streams.",
     "llm:snapshot": "The answer in flight so far, sent after a resume of the stream.",
-    "llm:response": "An answer is complete and stored.",
+    "llm:response": "An answer is complete and stored. `content` is the whole answer, also of one that went on after a break.",
     "llm:tool-call": "The model called a tool.",
     "llm:tool-result": "The result of a tool call.",
     "llm:error": "A model call failed, or the server's report is not believed.",

@@ -293,7 +293,9 @@ impl ProviderHttpClient {
     async fn refused(&self, response: Response, sent: &Bytes) -> ProviderError {
         let status = response.status().as_u16();
         // The headers are read first, because `bytes` consumes the response.
-        let wait = retry_after(response.headers(), SystemTime::now());
+        let now = SystemTime::now();
+        let wait = retry_after(response.headers(), now);
+        let reset = retry_after::rate_limit_reset(response.headers(), now);
         let id = request_id::read(response.headers());
         let redirect = redirect::read(&response);
         let (url, origin) = (response.url().clone(), RefusalOrigin::of(response.headers()));
@@ -303,6 +305,11 @@ impl ProviderHttpClient {
             (body, _) => String::from_utf8_lossy(&body).into_owned(),
         };
         let mut error = server_error::from_response(status, wait, said);
+        // Servers send the resets of all their limits with every answer. Only a refusal for a limit waits for one.
+        if error.code == ErrorCode::RateLimitExceeded && error.retry_after.is_none() {
+            let body = error.body.as_deref().unwrap_or_default();
+            error.retry_after = reset.or_else(|| retry_after::rate_limit_reset_in(body, now));
+        }
         if let (Some(refusal), Some(said)) = (&mut error.refusal, &error.body) {
             refusal.part = refused_part::locate(refusal, said, sent);
         }

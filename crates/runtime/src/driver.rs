@@ -480,6 +480,8 @@ pub(crate) fn failure(error: longhaul_providers::ProviderError) -> ModelCallFail
         message: error.message,
         retryable: error.retryable,
         retry_after_ms: error.retry_after.map(|time| time.as_millis() as u64),
+        broke_off: error.broke_off,
+        gives_no_reason: error.gives_no_reason,
         is_bad_sample: error.is_bad_sample,
         refuses_tools: error.refuses_tools,
         refused_parameter: error.refused_parameter,

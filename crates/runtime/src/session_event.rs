@@ -212,7 +212,7 @@ pub enum SessionEvent {
     StepFinished {
         /// The model call.
         step_id: StepId,
-        /// The answer's text.
+        /// The answer's text, from the beginning of an answer that went on after a break or a pause.
         text: String,
         /// The answer's readable reasoning.
         reasoning: Option<String>,

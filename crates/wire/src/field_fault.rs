@@ -11,8 +11,14 @@ const MAX_FAULTS: usize = 16;
 /// The number of faults in a message for people.
 const MAX_DESCRIBED: usize = 3;
 
-/// The places of the list in an error's body.
-const LISTS: [&str; 5] = ["/detail", "/error/detail", "/message/detail", "/error/details", "/errors"];
+/// The depth of nesting to which an error is searched for faults.
+const MAX_DEPTH: usize = 6;
+
+/// The fields that hold the place of a fault: pydantic, zod (`path`), ajv, and many handwritten checks.
+const PLACES: [&str; 6] = ["loc", "path", "field", "property", "instancePath", "pointer"];
+
+/// The fields that hold the sentence of a fault.
+const SENTENCES: [&str; 3] = ["msg", "message", "description"];
 
 /// A fault of one field of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,15 +46,30 @@ enum SentValue {
 
 /// Returns the faults of an error. `message` is the error's message, and `body` the whole answer.
 pub(crate) fn read(message: &str, body: &str) -> Vec<RequestFieldFault> {
-    let fields: Option<Value> = serde_json::from_str(body).ok();
-    let lists = LISTS.iter().filter_map(|place| fields.as_ref()?.pointer(place)?.as_array());
-    let listed: Vec<RequestFieldFault> =
-        lists.flatten().filter_map(RequestFieldFault::listed).take(MAX_FAULTS).collect();
+    let mut listed = Vec::new();
+    if let Ok(fields) = serde_json::from_str::<Value>(body) {
+        collect(&fields, 0, &mut listed);
+    }
     if !listed.is_empty() {
         return listed;
     }
     // The message may have been put into words already, and the body still has the list in a text.
     printed(if is_printed(message) { message } else { body })
+}
+
+/// Adds the faults inside a value, in order.
+fn collect(value: &Value, depth: usize, found: &mut Vec<RequestFieldFault>) {
+    if depth > MAX_DEPTH || found.len() >= MAX_FAULTS {
+        return;
+    }
+    match value {
+        Value::Array(items) => items.iter().take(MAX_FAULTS).for_each(|item| collect(item, depth + 1, found)),
+        Value::Object(fields) => match RequestFieldFault::listed(value) {
+            Some(fault) => found.push(fault),
+            None => fields.values().for_each(|field| collect(field, depth + 1, found)),
+        },
+        _ => {}
+    }
 }
 
 /// Returns the first faults in words, each with the field's place.
@@ -74,11 +95,7 @@ pub(crate) fn is_printed(text: &str) -> bool {
 impl RequestFieldFault {
     /// Returns a fault of a list in JSON; `None` for an object without a place or a sentence.
     fn listed(fault: &Value) -> Option<Self> {
-        let place = match fault.get("loc")? {
-            Value::Array(steps) => steps.iter().filter_map(step).collect(),
-            Value::String(path) => path.split('.').map(str::to_owned).collect(),
-            _ => return None,
-        };
+        let place = PLACES.iter().find_map(|name| place_of(name, fault.get(*name)?))?;
         let sent = match fault.get("input") {
             None => SentValue::Unknown,
             Some(Value::Null) => SentValue::Null,
@@ -86,7 +103,7 @@ impl RequestFieldFault {
             Some(_) => SentValue::Other,
         };
         let text = |key: &str| fault.get(key).and_then(Value::as_str).map(str::to_owned);
-        let words = text("msg").or_else(|| text("message"))?;
+        let words = SENTENCES.iter().find_map(|name| text(name))?;
         Some(Self { place: in_body(place), kind: text("type").unwrap_or_default(), words, sent })
     }
 
@@ -135,6 +152,21 @@ impl RequestFieldFault {
     }
 }
 
+/// Returns the steps of a place, given as a list or as a path: `messages.3.content`, `messages[3].content`,
+/// `/messages/3/content`.
+fn place_of(name: &str, place: &Value) -> Option<Vec<String>> {
+    match place {
+        Value::Array(steps) => Some(steps.iter().filter_map(step).collect()),
+        // Spring and others name the path of the HTTP request so.
+        Value::String(path) if name == "path" && path.starts_with('/') => None,
+        Value::String(path) => {
+            let steps = path.split(['.', '/', '[', ']']).filter(|step| !step.is_empty());
+            Some(steps.map(str::to_owned).collect()).filter(|steps: &Vec<String>| !steps.is_empty())
+        }
+        _ => None,
+    }
+}
+
 fn step(step: &Value) -> Option<String> {
     match step {
         Value::String(name) => Some(name.clone()),
@@ -173,7 +205,7 @@ fn printed(text: &str) -> Vec<RequestFieldFault> {
 }
 
 /// Returns the text in the quotation marks at the beginning.
-fn quoted(text: &str) -> Option<&str> {
+pub(crate) fn quoted(text: &str) -> Option<&str> {
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
     text[1..].split_once(quote).map(|(quoted, _)| quoted)
 }
@@ -196,6 +228,13 @@ mod tests {
                 "",
                 r#"{"detail":[{"type":"value_error.missing","loc":["body","messages",3,"content"],"msg":"field required"}]}"#,
             ),
+            (
+                "",
+                r#"{"message":[{"type":"missing","loc":["body","messages",3,"content"],"msg":"Field required"}]}"#,
+            ),
+            ("", r#"{"error":{"type":"missing","loc":"messages.3.content","msg":"Field required"}}"#),
+            ("", r#"{"error":{"issues":[{"path":["messages",3,"content"],"message":"Field required"}]}}"#),
+            ("", r#"{"detail":{"errors":[{"field":"messages[3].content","message":"Field required"}]}}"#),
             (
                 "[{'type': 'missing', 'loc': ('body', 'messages', 3, 'content'), 'msg': 'Field required', 'input': {'role': 'assistant'}}]",
                 "",
@@ -233,8 +272,14 @@ mod tests {
 
     #[test]
     fn other_errors_have_no_faults() {
-        for body in ["", "no JSON", r#"{"detail":"Not found"}"#, r#"{"error":{"details":[{"reason":"X"}]}}"#]
-        {
+        for body in [
+            "",
+            "no JSON",
+            r#"{"detail":"Not found"}"#,
+            r#"{"error":{"details":[{"reason":"X"}]}}"#,
+            r#"{"status":400,"message":"no","path":"/v1/chat/completions"}"#,
+            r#"{"error":{"message":"no","param":"temperature"}}"#,
+        ] {
             assert_eq!(read("the request is wrong", body), [], "{body}");
         }
     }

@@ -5,6 +5,7 @@
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{ModelStopReason, Part};
+use longhaul_core::refusal::{PartRefusal, RefusedPartKind};
 
 use crate::ProviderError;
 use crate::raw_json::RawObject;
@@ -14,6 +15,9 @@ const MAX_WORDS_CHARS: usize = 1_000;
 
 /// Returns the error of an unusable answer: `what` happened, the provider's codes and words. `envelope` holds the
 /// fields of the answer as a whole and becomes the error's body.
+///
+/// A filter judges the answer by what the model has read. So an answer that was withheld is a refusal of content: the
+/// newest part may be left out.
 pub(crate) fn error(
     code: ErrorCode,
     what: &str,
@@ -30,7 +34,14 @@ pub(crate) fn error(
     }
     // A server may quote the whole request in its error.
     let said: String = said.chars().take(MAX_WORDS_CHARS).collect();
-    ProviderError { body: Some(envelope.to_json().0), ..ProviderError::new(code, format!("{what}{said}")) }
+    let is_withheld = code == ErrorCode::Refused;
+    let refusal =
+        is_withheld.then(|| PartRefusal { kind: Some(RefusedPartKind::Content), ..Default::default() });
+    ProviderError {
+        body: Some(envelope.to_json().0),
+        refusal: refusal.map(Box::new),
+        ..ProviderError::new(code, format!("{what}{said}"))
+    }
 }
 
 /// Returns the model's stop reason from any server's word (`finish_reason`, `stop_reason`, `done_reason`). `None`
@@ -89,6 +100,12 @@ mod tests {
         assert_eq!(refused.message, "it refused (SAFETY, cyber): No.");
         assert_eq!((refused.retryable, refused.body.as_deref()), (false, Some(r#"{"id":"r"}"#)));
         assert_eq!(ended(&[], Some(" ")).message, "it refused");
+        assert_eq!(
+            refused.refusal.unwrap().kind,
+            Some(RefusedPartKind::Content),
+            "the newest part is suspected"
+        );
+        assert_eq!(error(ErrorCode::ThirdParty, "it failed", &[], None, &envelope).refusal, None);
         let long = ended(&["x"], Some(&"é".repeat(5_000))).message;
         assert_eq!(long.chars().count(), "it refused".len() + MAX_WORDS_CHARS);
     }

@@ -100,6 +100,10 @@ pub struct ProviderError {
     pub retryable: bool,
     /// `true` if the request was never sent, because the server could not be reached.
     pub unsent: bool,
+    /// `true` if the server had begun to answer, and the answer broke off or held nothing.
+    pub broke_off: bool,
+    /// `true` for a refusal without any reason, as many proxies make in passing. The same request may succeed.
+    pub gives_no_reason: bool,
     /// `true` if the error is about the text that the model wrote, so that the same request may succeed at once.
     pub is_bad_sample: bool,
     /// `true` if the model takes no tools, according to the error, or if the server was started without tools.
@@ -139,6 +143,8 @@ impl ProviderError {
             retry_after: None,
             retryable,
             unsent: false,
+            broke_off: false,
+            gives_no_reason: false,
             is_bad_sample: false,
             refuses_tools: false,
             refused_parameter: None,

@@ -4,29 +4,35 @@ use std::time::Duration;
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::refusal::RefusedPartKind;
-use serde_json::Value;
 
 use crate::field_fault::RequestFieldFault;
 use crate::{ProviderError, field_fault, output_limit, overflow, refused_parameter, refused_part};
 
+mod fields;
 mod foreign;
+mod no_reason;
 mod no_tools;
 mod passing;
-mod retry_delay;
+mod payment;
+mod sentences;
+mod waits;
+
+use fields::ServerErrorFields;
 
 pub(crate) use foreign::error_in_place_of_answer;
-
-/// The number of characters of a body without JSON that go into the message.
-const MAX_QUOTE_CHARS: usize = 300;
+pub use payment::NO_CREDIT_LEFT;
+pub(crate) use sentences::sentences;
+pub use waits::wait_of_header;
 
 /// Returns the error of an answer outside 2xx.
 pub fn from_response(status: u16, wait: Option<Duration>, body: String) -> ProviderError {
     let said = ServerErrorFields::read(&body);
     let message = said.message(&body);
-    let verdict = ErrorClassification::of_refused_content(status, &message)
+    let verdict = payment::classify(Some(status), &message, &said.words)
+        .or_else(|| ErrorClassification::of_refused_content(status, &message))
         .unwrap_or_else(|| ErrorClassification::of_status(status, &said.words))
         .or_passing(Some(status), &message);
-    let mut error = build(verdict, message, &body, Some(status));
+    let mut error = build(verdict, &said, &body, Some(status));
     error.message = format!("{} (HTTP {status})", error.message);
     error.retry_after = wait.or(error.retry_after);
     error.body = Some(body);
@@ -36,23 +42,33 @@ pub fn from_response(status: u16, wait: Option<Duration>, body: String) -> Provi
 /// Returns the error that a server put into an answer that began with 200.
 pub fn from_answer(payload: &str) -> ProviderError {
     let said = ServerErrorFields::read(payload);
+    let message = said.message(payload);
     // A status inside an answer is only a number that some proxy chose, so the words come first.
     let verdict = match (ErrorClassification::of_words(&said.words), said.status) {
         (Some(verdict), _) => verdict,
         (None, Some(status)) => ErrorClassification::of_status(status, &said.words),
-        (None, None) => ErrorClassification::of_text(&said.message(payload)),
+        (None, None) => ErrorClassification::of_text(&message),
     };
-    let verdict = verdict.or_passing(None, &said.message(payload));
-    let mut error = build(verdict, said.message(payload), payload, None);
+    let verdict = payment::classify(said.status, &message, &said.words)
+        .unwrap_or_else(|| verdict.or_passing(None, &message));
+    let mut error = build(verdict, &said, payload, None);
     error.body = Some(payload.to_owned());
     error
 }
 
-fn build(verdict: ErrorClassification, message: String, body: &str, status: Option<u16>) -> ProviderError {
-    let mut error = ProviderError::new(verdict.code, message);
+fn build(
+    verdict: ErrorClassification,
+    said: &ServerErrorFields,
+    body: &str,
+    status: Option<u16>,
+) -> ProviderError {
+    let mut error =
+        ProviderError::new(verdict.code, payment::in_words(said.message(body), status, &said.words));
     error.retryable = verdict.retryable;
     error.status = status;
     error.is_bad_sample = is_bad_sample(body);
+    error.gives_no_reason =
+        verdict.code == ErrorCode::InvalidRequest && no_reason::gives_no_reason(status, said, body);
     // An overflow comes first, because its words match other rows too and only this code leads to a compaction.
     if let Some(overflow) = overflow::recognise(status, body) {
         error.code = ErrorCode::ContextOverflow;
@@ -60,39 +76,46 @@ fn build(verdict: ErrorClassification, message: String, body: &str, status: Opti
         error.retryable = false;
         error.used_tokens = overflow.used_tokens;
         error.limit_tokens = overflow.limit_tokens;
-    } else {
-        error.refuses_tools = no_tools::refuses_tools(&error.message, body);
-        if !error.refuses_tools {
-            let text = said_and_typed(&error.message, body);
-            error.refusal = refused_part::read(status, error.code, &text).map(Box::new);
-            let faults = field_fault::read(&error.message, body);
-            let is_list =
-                |fault: &RequestFieldFault| fault.is_message_field("content") && fault.is_list_for_text();
-            // Requests write text alone as a text, so a list that is refused as such has pictures in it.
-            if let Some(refusal) = error.refusal.as_mut().filter(|refusal| refusal.kind.is_none())
-                && faults.iter().any(is_list)
-            {
-                refusal.kind = Some(RefusedPartKind::Image);
-                refusal.takes_none = true;
-            }
-        }
-        let is_about_part = error.refusal.as_ref().is_some_and(|refusal| refusal.is_specific());
-        if error.code == ErrorCode::InvalidRequest && !error.refuses_tools {
-            // A model without encrypted reasoning refuses `include` in words about a part. The parameter is left out
-            // first. The part stays named, in case that the server refuses it as well.
-            error.refused_parameter = match is_about_part {
-                false => refused_parameter::read(&error.message, body),
-                true => refused_parameter::include_at(body),
-            };
-            error.output_limit = output_limit::read(&error.message);
-        }
-        // A server that refuses a part of a request refuses the part again.
-        error.retryable &= !error.refuses_tools && error.refusal.is_none();
-        if error.retryable {
-            error.retry_after = retry_delay::read(&error.message, body);
-        }
+        return error;
+    }
+    let text = said.text(body);
+    error.refuses_tools = no_tools::refuses_tools(&text, body);
+    if !error.refuses_tools {
+        read_refusal(&mut error, said, &text, body);
+    }
+    // A server that refuses a part of a request refuses the part again.
+    error.retryable &= !error.refuses_tools && error.refusal.is_none();
+    if error.retryable {
+        error.retry_after = waits::read(&text, body);
     }
     error
+}
+
+/// Reads what an error refuses: a part, a parameter, or an output limit. `text` has the server's words.
+fn read_refusal(error: &mut ProviderError, said: &ServerErrorFields, text: &str, body: &str) {
+    // Codes are more exact than some messages.
+    let typed = format!("{text} {}", said.words.join(" "));
+    error.refusal = refused_part::read(error.status, error.code, &typed).map(Box::new);
+    if let Some(refusal) = error.refusal.as_mut().filter(|refusal| refusal.kind.is_none()) {
+        let faults = field_fault::read(text, body);
+        let is_list =
+            |fault: &RequestFieldFault| fault.is_message_field("content") && fault.is_list_for_text();
+        // Requests write text alone as a text, so a list that is refused as such has pictures in it.
+        if faults.iter().any(is_list) {
+            refusal.kind = Some(RefusedPartKind::Image);
+            refusal.takes_none = true;
+        }
+    }
+    if error.code == ErrorCode::InvalidRequest {
+        let is_about_part = error.refusal.as_ref().is_some_and(|refusal| refusal.is_specific());
+        // A model without encrypted reasoning refuses `include` in words about a part. The parameter is left out
+        // first. The part stays named, in case that the server refuses it as well.
+        error.refused_parameter = match is_about_part {
+            false => refused_parameter::read(text, body),
+            true => refused_parameter::include_at(body),
+        };
+        error.output_limit = output_limit::read(text);
+    }
 }
 
 /// Returns whether an error is about the text that the model wrote, and not about the request: a call that does not fit
@@ -100,12 +123,6 @@ fn build(verdict: ErrorClassification, message: String, body: &str, status: Opti
 fn is_bad_sample(body: &str) -> bool {
     // Groq's codes, and the field in which the text of the model stands.
     ["tool_use_failed", "output_parse_failed", "failed_generation"].iter().any(|word| body.contains(word))
-}
-
-/// Returns the message with its codes, which are more exact than some messages.
-fn said_and_typed(message: &str, body: &str) -> String {
-    let codes = ServerErrorFields::read(body).words.join(" ");
-    format!("{message} {codes}")
 }
 
 /// The code and the retry decision of an error.
@@ -172,24 +189,6 @@ const NO_ACCESS: &[&str] = &[
     "欠费",
     "鉴权",
     "未授权",
-];
-
-/// MiniMax's codes, with the words of other servers for them
-/// (<https://platform.minimax.io/docs/api-reference/errorcode>).
-const MINIMAX_CODES: &[(u64, &str)] = &[
-    (1000, "server_error"),
-    (1001, "timeout_error"),
-    (1002, "rate_limit_error"),
-    (1004, "authentication_error"),
-    (1008, "billing_error"),
-    (1013, "server_error"),
-    (1024, "server_error"),
-    (1026, "content_filter"),
-    (1027, "content_filter"),
-    (1033, "server_error"),
-    (1039, "rate_limit_error"),
-    (2013, "invalid_request_error"),
-    (2049, "invalid_api_key"),
 ];
 
 fn has_any(text: &str, needles: &[&str]) -> bool {
@@ -268,136 +267,6 @@ impl ErrorClassification {
             permanent(ErrorCode::NotFound)
         } else {
             again(ErrorCode::ThirdParty)
-        }
-    }
-}
-
-/// The fields of an error object, in one shape for all servers.
-#[derive(Debug, Default)]
-struct ServerErrorFields {
-    message: Option<String>,
-    /// The values of `type`, `code`, `status` and `reason`, in lower case.
-    words: Vec<String>,
-    /// A status given as a number inside the object.
-    status: Option<u16>,
-}
-
-/// The fields that hold a message.
-const MESSAGE_KEYS: &[&str] = &[
-    "message",
-    "detail",
-    "msg",
-    "error_description",
-    "error_message",
-    "error_msg",
-    "errorMessage",
-    "errmsg",
-    "status_msg",
-    "Message",
-];
-
-impl ServerErrorFields {
-    fn read(body: &str) -> Self {
-        let mut said = Self::default();
-        if let Ok(value) = serde_json::from_str::<Value>(body) {
-            said.take(&value, 0);
-        }
-        said
-    }
-
-    /// Reads the innermost `error` first: it is the most exact.
-    fn take(&mut self, value: &Value, depth: usize) {
-        let object = match value {
-            Value::Object(object) => object,
-            // Gemini puts the error object of a stream into a list.
-            Value::Array(items) if depth < 8 => {
-                return items.iter().for_each(|item| self.take(item, depth + 1));
-            }
-            Value::String(text) => return self.say(text),
-            _ => return,
-        };
-        // Deeper nesting is no error object any more.
-        if depth < 8
-            && let Some(inner) = ["error", "errors", "base_resp"]
-                .iter()
-                .find_map(|key| object.get(*key).filter(|inner| !inner.is_null()))
-        {
-            self.take(inner, depth + 1);
-        }
-        // OpenRouter says only that a provider failed. The provider's own error is a text beside.
-        if let Some(raw) = object.get("metadata").and_then(|metadata| metadata.get("raw")?.as_str()) {
-            match serde_json::from_str::<Value>(raw) {
-                Ok(inner) if depth < 8 => self.take(&inner, depth + 1),
-                Ok(_) => {}
-                Err(_) if raw.trim_start().starts_with('<') => {}
-                Err(_) => self.say(raw),
-            }
-        }
-        // FastAPI, which vLLM and SGLang are built on, names the message `detail`, or `msg` in a list of details.
-        for key in MESSAGE_KEYS {
-            if let Some(Value::String(text)) = object.get(*key) {
-                self.say(text);
-            }
-        }
-        for key in ["type", "code", "status", "reason", "status_code", "statusCode"] {
-            self.word(object.get(key));
-        }
-        let minimax = object.get("status_code").and_then(Value::as_u64);
-        if let Some((_, word)) = MINIMAX_CODES.iter().find(|(code, _)| Some(*code) == minimax) {
-            self.words.push((*word).to_owned());
-        }
-        if let Some(Value::Array(details)) = object.get("details") {
-            details.iter().for_each(|detail| self.word(detail.get("reason")));
-        }
-    }
-
-    fn say(&mut self, text: &str) {
-        // The first message wins, which is the innermost one.
-        if self.message.is_none() && !text.trim().is_empty() {
-            self.message = Some(text.trim().to_owned());
-        }
-    }
-
-    fn word(&mut self, value: Option<&Value>) {
-        match value {
-            // LiteLLM gives the status as a text (`"code": "429"`).
-            Some(Value::String(text)) => match text.parse() {
-                Ok(number) => self.number(number),
-                // Servers write the same code with blanks, dashes or underscores.
-                Err(_) => self.words.push(text.to_lowercase().replace([' ', '-'], "_")),
-            },
-            Some(Value::Number(number)) => self.number(number.as_u64().unwrap_or_default()),
-            _ => {}
-        }
-    }
-
-    fn number(&mut self, number: u64) {
-        if let (None, Ok(status @ 400..=599)) = (self.status, u16::try_from(number)) {
-            self.status = Some(status);
-        }
-    }
-
-    /// Returns the server's message, or the beginning of the body. Faults of single fields are named by their places.
-    fn message(&self, body: &str) -> String {
-        let faults = field_fault::read(self.message.as_deref().unwrap_or_default(), body);
-        match &self.message {
-            Some(message) if faults.is_empty() => return message.clone(),
-            // The list as Python prints it says no more than the faults do.
-            Some(message)
-                if !field_fault::is_printed(message)
-                    && !faults.iter().any(|fault| fault.is_worded(message)) =>
-            {
-                return format!("{message} ({})", field_fault::describe(&faults));
-            }
-            _ if !faults.is_empty() => return field_fault::describe(&faults),
-            _ => {}
-        }
-        match body.trim() {
-            "" => "the server gave no reason".to_owned(),
-            html if html.starts_with('<') => {
-                "the server answered with a page, not with an error object".to_owned()
-            }
-            text => text.chars().take(MAX_QUOTE_CHARS).collect(),
         }
     }
 }

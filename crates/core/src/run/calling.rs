@@ -10,6 +10,7 @@ use crate::event::{ErrorInfo, EventBody, PartialAnswerReason, RunEnd, StepKind};
 use crate::history::ViewItemKind;
 use crate::ids::{CallId, StepId};
 use crate::message::{Message, ModelAnswer, ModelStopReason, Part, Role, ToolCall};
+use crate::refusal::{PartRefusal, RefusedPartKind};
 use crate::usage::Usage;
 
 /// The most tool calls of one answer. Providers allow some dozens, so an answer with more is broken.
@@ -57,9 +58,7 @@ pub(super) fn answered(state: &mut LoopState, answer: ModelAnswer, out: &mut Vec
     let is_whole = state.session.history.is_paused() && answer.finish != ModelStopReason::ContentFilter;
     if !says_something(&parts) && answer.finish != ModelStopReason::Length && !is_whole {
         let failure = match answer.finish {
-            ModelStopReason::ContentFilter => {
-                ModelCallFailure::new(ErrorCode::Refused, "the provider withheld the answer", false)
-            }
+            ModelStopReason::ContentFilter => withheld(),
             _ => ModelCallFailure::new(ErrorCode::ThirdParty, empty_answer(&parts), true),
         };
         let failure = ModelCallFailure { usage: answer.usage, ..failure };
@@ -71,7 +70,7 @@ pub(super) fn answered(state: &mut LoopState, answer: ModelAnswer, out: &mut Vec
         state.step.empty_answers += u32::from(is_silent);
         return match failure.retryable && state.stop.is_none() {
             true => server_wait::answer_broke(state, &step, failure, Vec::new(), out),
-            false => failed(state, failure, Vec::new(), out),
+            false => failed(state, failure, parts, out),
         };
     }
     let estimated_input = state.session.estimated_input();
@@ -107,6 +106,9 @@ pub(super) fn failed(
         // A call that is being stopped often fails. The stop is the cause.
         return stopped(state, partial, failure.usage, out);
     }
+    if unnamed_refusal::may_pass(state, &failure, &partial) {
+        return server_wait::repeat_refused(state, &step, failure, out);
+    }
     // A refusal for length comes before all others: room can be made, and no part has to leave the view for good.
     if failure.code == ErrorCode::ContextOverflow {
         return overflowed(state, &step, failure, partial, out);
@@ -133,7 +135,8 @@ pub(super) fn failed(
         return;
     }
     if failure.retryable {
-        return match began || says_something(&partial) {
+        // Signs of life are no first event. A server that breaks off behind them is not out, either.
+        return match began || failure.broke_off || says_something(&partial) {
             true => server_wait::answer_broke(state, &step, failure, partial, out),
             false => server_wait::server_failed(state, &step, failure, out),
         };
@@ -281,6 +284,16 @@ fn without_cut_call(parts: &[Part]) -> Vec<Part> {
     parts.iter().enumerate().filter(|(at, part)| !is_cut(*at, part)).map(|(_, part)| part.clone()).collect()
 }
 
+/// Returns the failure of an answer that a filter has withheld as a whole. The filter has judged it by what the model has
+/// read, so the newest content is suspected.
+fn withheld() -> ModelCallFailure {
+    let refusal = PartRefusal { kind: Some(RefusedPartKind::Content), ..PartRefusal::default() };
+    ModelCallFailure {
+        refusal: Some(Box::new(refusal)),
+        ..ModelCallFailure::new(ErrorCode::Refused, "the provider's filter withheld the answer", false)
+    }
+}
+
 /// Returns the message about an answer without content.
 fn empty_answer(parts: &[Part]) -> &'static str {
     match parts.iter().any(is_readable_reasoning) {
@@ -373,6 +386,15 @@ fn shows_something(parts: &[Part]) -> bool {
 
 fn is_readable_reasoning(part: &Part) -> bool {
     matches!(part, Part::Reasoning(reasoning) if !reasoning.text.trim().is_empty())
+}
+
+/// Returns whether parts of an answer have text or calls.
+pub(super) fn has_words(parts: &[Part]) -> bool {
+    parts.iter().any(|part| match part {
+        Part::Text(text) => !text.text.trim().is_empty(),
+        Part::ToolCall(_) => true,
+        _ => false,
+    })
 }
 
 /// Returns whether parts of an answer have content that a later request carries.

@@ -135,6 +135,10 @@ pub struct ModelCallFailure {
     pub retryable: bool,
     /// The wait that the provider asked for, in milliseconds.
     pub retry_after_ms: Option<u64>,
+    /// `true` if the server had begun to answer, and the answer broke off or held nothing.
+    pub broke_off: bool,
+    /// `true` for a refusal without any reason, as many proxies make in passing. The same request may succeed.
+    pub gives_no_reason: bool,
     /// `true` if the error is about the text that the model wrote, so that the same request may succeed at once.
     pub is_bad_sample: bool,
     /// `true` if the server says that the model takes no tools.
@@ -161,6 +165,8 @@ impl ModelCallFailure {
             message: message.into(),
             retryable,
             retry_after_ms: None,
+            broke_off: false,
+            gives_no_reason: false,
             is_bad_sample: false,
             refuses_tools: false,
             refused_parameter: None,

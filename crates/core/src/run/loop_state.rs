@@ -103,6 +103,8 @@ pub(super) struct StepGuards {
     pub(super) remedies: u32,
     /// The omission that was made on a guess and is not confirmed yet.
     pub(super) guess: Option<EditId>,
+    /// Set once the unchanged request was made again after a refusal that gave no reason.
+    pub(super) has_repeated_refused: bool,
 }
 
 /// The continuation after a count.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::calling::{says_something, step_failed};
+use super::calling::{has_words, lost, says_something, step_failed};
 use super::loop_state::{AppendContinuation, LoopState, RunPhase};
 use super::session::SessionState;
 use super::{ModelCallFailure, RunEffect};
@@ -171,22 +171,34 @@ impl<'a> RefusedPartSearch<'a> {
         if attempt == 0 && !foreign.is_empty() { foreign } else { all }
     }
 
-    /// Returns the content since the model's newest answer: the newest result, then all results, or else the typed
-    /// message.
+    /// Returns the content since the model's newest answer: the newest result, then all results. Without results it is
+    /// the pictures and files of the typed message, and then the message.
     fn suspected_content(&self, attempt: u32) -> OmissionCandidates {
         let shown: Vec<&LogEntry> = self.shown_entries().collect();
         let since =
             shown.iter().rposition(|entry| entry.message.role == Role::Assistant).map_or(0, |at| at + 1);
-        let results = shown[since..].iter().filter(|entry| matches!(entry.kind, LogEntryKind::Result { .. }));
-        let mut results: Vec<&LogEntry> = results.copied().collect();
-        if attempt == 0 && results.len() > 1 {
-            results.drain(..results.len() - 1);
-        }
-        if !results.is_empty() {
+        let new = &shown[since..];
+        if new.iter().any(|entry| matches!(entry.kind, LogEntryKind::Result { .. })) {
+            // The message before the results was accepted once, so it is not suspected.
+            let is_new = |entry: &&LogEntry| new.iter().any(|known| known.seq == entry.seq);
+            let mut results: Vec<&LogEntry> = self.results().filter(is_new).collect();
+            if attempt == 0 && results.len() > 1 {
+                results.drain(..results.len() - 1);
+            }
             return OmissionCandidates::of_places(results.into_iter().flat_map(whole).collect());
         }
-        let newest = shown[since..].iter().rev().find(|entry| entry.kind == LogEntryKind::Typed);
-        newest.map(|entry| self.message(entry)).unwrap_or_default()
+        let Some(newest) = new.iter().rev().find(|entry| entry.kind == LogEntryKind::Typed) else {
+            return OmissionCandidates::default();
+        };
+        let places = whole(newest);
+        let (pictures, words): (Vec<Place>, Vec<Place>) =
+            places.into_iter().partition(|(_, part)| media_of(newest, *part).is_some());
+        let pictures: Vec<Place> = pictures.into_iter().filter(|place| self.is_free(*place)).collect();
+        // A question without its pictures is still one that the model may answer.
+        match attempt == 0 && !pictures.is_empty() && !words.is_empty() {
+            true => OmissionCandidates::of_places(pictures),
+            false => self.message(newest),
+        }
     }
 
     /// Returns the results, pictures and files that no answer of the model has followed, and that are not left out yet.
@@ -354,7 +366,12 @@ pub(super) fn leave_out(
         true => state.step.remedies >= MAX_REMEDIES,
         false => state.step.omissions >= MAX_OMISSIONS,
     };
-    if is_spent || says_something(partial) || is_mere_guess && state.session.history.is_paused() {
+    // A filter withholds an answer after the model has thought.
+    let has_begun = match failure.code {
+        ErrorCode::Refused => has_words(partial),
+        _ => says_something(partial),
+    };
+    if is_spent || has_begun || is_mere_guess && state.session.history.is_paused() {
         return false;
     }
     let attempt = state.step.omissions;
@@ -369,7 +386,8 @@ pub(super) fn leave_out(
         true => state.step.remedies += 1,
         false => state.step.omissions += 1,
     }
-    let mut events = vec![step_failed(step, failure)];
+    let mut events = lost(&state.session, step, partial.to_vec());
+    events.push(step_failed(step, failure));
     events.extend(state.step.take_back_guess());
     let mut then = AppendContinuation::Boundary;
     if !suspects.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! An outage (no connection, 429, 5xx) leaves the step open. The loop waits until [`RetryPolicy::patience_ms`] ends. An
 //! answer that breaks off ends its step: the next attempt continues the text, if the model can, or asks again. At most
-//! [`RetryPolicy::stream_attempts`] answers of one step may break off.
+//! [`RetryPolicy::stream_attempts`] answers of one step may break off. A refusal without any reason is repeated once.
 //!
 //! [`RetryPolicy::patience_ms`]: crate::attempt::RetryPolicy::patience_ms
 //! [`RetryPolicy::stream_attempts`]: crate::attempt::RetryPolicy::stream_attempts
@@ -110,6 +110,24 @@ pub(super) fn server_failed(
         message: failure.message,
         attempt,
         after_ms: retry.delay_ms(attempt, failure.retry_after_ms),
+    };
+    begin_wait(state, Some(step.clone()), wait, out);
+}
+
+/// Makes a refused request once more, unchanged, after the shortest wait.
+pub(super) fn repeat_refused(
+    state: &mut LoopState,
+    step: &StepId,
+    failure: ModelCallFailure,
+    out: &mut Vec<RunEffect>,
+) {
+    state.step.has_repeated_refused = true;
+    let wait = ServerWait {
+        reason: WaitReason::Outage,
+        code: failure.code,
+        message: failure.message,
+        attempt: 1,
+        after_ms: state.session.settings.retry.delay_ms(1, failure.retry_after_ms),
     };
     begin_wait(state, Some(step.clone()), wait, out);
 }

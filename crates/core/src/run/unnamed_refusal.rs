@@ -1,4 +1,7 @@
-//! Refusals that name neither a part nor a limit, and that are taken for an overflow.
+//! Refusals that name neither a part nor a limit: some pass, and some are taken for an overflow.
+//!
+//! Many proxies answer with a bare "Bad Request" in passing. Such a refusal is no reason to change the conversation, so
+//! the request is made once more first.
 //!
 //! Some servers refuse a request that is too long in words that no table knows. Such a refusal looks like that of a bad
 //! part, and one tool result after the other would be left out. The sizes of the session's requests tell the two apart:
@@ -17,6 +20,18 @@ const MIN_REFUSED_TOKENS: u64 = 1_000;
 
 /// The size that proves growth, in percent of the largest accepted request. Estimates differ by a few percent.
 const CLEAR_GROWTH_PERCENT: u64 = 105;
+
+/// Returns whether the refused request is made once more, unchanged. Only a refusal without any reason may pass, and one
+/// repetition for each step tells.
+pub(super) fn may_pass(state: &LoopState, failure: &ModelCallFailure, partial: &[Part]) -> bool {
+    let names_part = failure.refusal.as_ref().is_some_and(|part| part.is_specific() || part.is_remedied);
+    let may_wait = state.session.settings.retry.patience_ms != Some(0);
+    failure.gives_no_reason
+        && !names_part
+        && may_wait
+        && !state.step.has_repeated_refused
+        && !says_something(partial)
+}
 
 /// Returns whether a refusal without a name is taken for an overflow.
 ///

@@ -131,9 +131,11 @@ struct AnswerErrorContext {
 }
 
 impl AnswerErrorContext {
-    /// Adds the server's name and the request's id to an error, and hides keys.
+    /// Adds the server's name and the request's id to an error, tells a break of the answer, and hides keys.
     fn complete_error(&self, error: ProviderError) -> ProviderError {
-        let error = with_server_name(error, &self.server);
+        let mut error = with_server_name(error, &self.server);
+        // The status line has come, so a fault of the network is a break inside the answer.
+        error.broke_off = matches!(error.code, ErrorCode::Network | ErrorCode::TruncatedStream);
         let error = self.http.hide_secrets(request_id::with_request_id(self.request_id.as_deref(), error));
         tracing::debug!(
             server = %self.server,

@@ -4,12 +4,10 @@ use super::Secret;
 use super::proxy_answer::PROXY_AUTHENTICATION_REQUIRED;
 use crate::ProviderError;
 use longhaul_core::error::ErrorCode;
+use longhaul_wire::server_error::NO_CREDIT_LEFT;
 
 /// Headers with a key.
 const HEADERS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
-
-/// The status for a valid key without credit.
-const PAYMENT_REQUIRED: u16 = 402;
 
 /// Returns a description of the key in every request; never the key itself.
 pub(super) fn describe(headers: &[(String, Secret)]) -> String {
@@ -26,8 +24,9 @@ pub(super) fn describe(headers: &[(String, Secret)]) -> String {
 
 /// Adds the description of the key to the error of a refused request.
 pub(super) fn explain(key: &str, mut error: ProviderError) -> ProviderError {
-    // With status 402 the key is valid, and 407 is about a proxy's user, so a hint about the key would mislead.
-    let is_of_key = !matches!(error.status, Some(PAYMENT_REQUIRED | PROXY_AUTHENTICATION_REQUIRED));
+    // The key of an account without credit is valid, and 407 is about a proxy's user: a hint about the key would mislead.
+    let is_of_key =
+        error.status != Some(PROXY_AUTHENTICATION_REQUIRED) && !error.message.starts_with(NO_CREDIT_LEFT);
     if error.code == ErrorCode::Auth && is_of_key {
         error.message = format!("{}; {key}", error.message);
     }

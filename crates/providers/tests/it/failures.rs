@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::http::Response;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::ModelStopReason;
+use longhaul_core::refusal::RefusedPartKind;
 use longhaul_providers::connect::{Kind, connect};
 use longhaul_providers::http::Secret;
 use longhaul_providers::{ModelEndpoint, ModelEvent, ProviderError, SharedProvider};
@@ -99,6 +100,12 @@ async fn a_withheld_answer_says_who_withheld_it_and_what_was_seen_stays() {
         let error = error.unwrap();
         assert_eq!((error.code, error.message.as_str()), (ErrorCode::Refused, *words), "{kind:?}");
         assert!(!error.retryable, "{kind:?}: the same request would be refused again");
+        let kind_of_part = error.refusal.as_ref().and_then(|refusal| refusal.kind);
+        assert_eq!(
+            kind_of_part,
+            Some(RefusedPartKind::Content),
+            "{kind:?}: what it has read may be to blame"
+        );
         assert_eq!(error.usage.unwrap().input_tokens, 4, "{kind:?}: it has cost something");
         assert!(
             error.body.unwrap().to_lowercase().contains("reason\":"),
@@ -121,6 +128,44 @@ async fn a_request_that_a_filter_stops_is_refused() {
     let error = refused(Kind::OpenAiCompatible, Some(KEY), (400, body, ["x-a", "b"])).await;
     assert_eq!((error.code, error.retryable), (ErrorCode::Refused, false));
     assert_eq!(error.message, "The response was filtered. (HTTP 400)");
+}
+
+#[tokio::test]
+async fn an_answer_that_recites_a_work_blames_no_part_of_the_request() {
+    let recited = &["data: {\"candidates\":[{\"content\":{},\"finishReason\":\"RECITATION\"}]}\n\n"];
+    let error = streamed(Kind::Gemini, recited).await.1.unwrap();
+    assert_eq!((error.code, error.refusal), (ErrorCode::Refused, None));
+}
+
+#[tokio::test]
+async fn signs_of_life_and_a_break_are_a_broken_answer() {
+    let pings: &[&str] = &[": ping\n\n", "event: ping\ndata: {\"type\": \"ping\"}\n\n", ": ping\n\n"];
+    for kind in [Kind::OpenAiCompatible, Kind::OpenAi, Kind::Anthropic, Kind::Gemini] {
+        let fake = ScriptedUpstream::start(move |_| stream(pings, End::Broken)).await;
+        let broken = ask(kind, &fake, None).await.1.unwrap();
+        let over = streamed(kind, pings).await.1.unwrap();
+        for error in [broken, over] {
+            assert!(error.broke_off && error.retryable, "{kind:?}: {error:?}");
+        }
+    }
+    let refused = refused(Kind::OpenAi, None, (503, "{}", ["x-a", "b"])).await;
+    assert!(!refused.broke_off, "a busy server has begun no answer");
+}
+
+#[tokio::test]
+async fn a_limit_says_when_it_is_reset() {
+    for (status, header, body, millis) in [
+        (429, ["retry-after", "3s"], "{}", Some(3_000)),
+        (429, ["x-ratelimit-reset-requests", "1m30s"], "{}", Some(90_000)),
+        (429, ["x-ratelimit-reset-tokens", "6ms"], r#"{"error":"Please try again in 20s."}"#, Some(20_000)),
+        (429, ["x-ratelimit-reset", "12"], "{}", Some(12_000)),
+        (429, ["anthropic-ratelimit-requests-reset", "2020-01-01T00:00:00Z"], "{}", Some(0)),
+        (500, ["x-ratelimit-reset-requests", "1m30s"], "{}", None),
+    ] {
+        let error = refused(Kind::OpenAiCompatible, Some(KEY), (status, body, header)).await;
+        let wait = error.retry_after.map(|wait| wait.as_millis());
+        assert_eq!(wait, millis, "{status} {header:?} {body}");
+    }
 }
 
 /// A model's own words of refusal are an answer: shown as text, with the right stop reason.
@@ -221,7 +266,8 @@ async fn a_request_that_was_not_let_in_says_whether_a_key_was_sent() {
             assert!(said(Some("")).await.starts_with(&empty), "{kind:?}");
         }
         let unpaid = refused(kind, Some(KEY), (402, body, ["x-a", "b"])).await;
-        assert_eq!((unpaid.code, unpaid.message.as_str()), (ErrorCode::Auth, "No entry (HTTP 402)"));
+        let words = "the account has no credit left, or a payment is due: No entry (HTTP 402)";
+        assert_eq!((unpaid.code, unpaid.message.as_str()), (ErrorCode::Auth, words));
     }
 }
 

@@ -202,8 +202,9 @@ fn step_finished(
     let history = around.run.history();
     // A step that was stopped before it said anything has used tokens and no message.
     let message_id = format!("m-{step_id}");
-    let newest = history.entries().iter().rev().map(|entry| &entry.message);
-    let message = newest.take(1).find(|message| message.id.as_str() == message_id);
+    let newest = history.entries().last().filter(|entry| entry.message.id.as_str() == message_id);
+    // An answer that went on after a break or a pause is one answer, although each piece is a message of the log.
+    let message = newest.map(|piece| history.whole(piece));
     // A log may have an answer and no step, if it was imported.
     let origin = history.model().cloned().unwrap_or(ModelOrigin {
         provider: String::new(),
@@ -212,14 +213,14 @@ fn step_finished(
     });
     let mut response = json!({
         "stepId": step_id,
-        "content": message.map(|message| message.text()).unwrap_or_default(),
+        "content": message.as_ref().map(Message::text).unwrap_or_default(),
         "provider": origin.provider,
         "model": origin.model,
     });
     if let Some(usage) = usage {
         response["tokenUsage"] = token_usage(usage);
     }
-    let reasoning: String = message.map(|message| reasoning(message)).unwrap_or_default();
+    let reasoning: String = message.as_ref().map(reasoning).unwrap_or_default();
     if !reasoning.is_empty() {
         response["reasoning"] = reasoning.into();
     }

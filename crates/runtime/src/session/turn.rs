@@ -191,17 +191,8 @@ impl TurnOutput {
 
 /// Returns the model's newest answer, joined from the pieces between pauses.
 fn final_answer(history: &History) -> String {
-    let mut pieces = Vec::new();
-    for entry in history.entries().iter().rev() {
-        match entry.kind {
-            LogEntryKind::Assistant(_) => pieces.push(entry.message.text()),
-            _ => break,
-        }
-        if !entry.goes_on() {
-            break;
-        }
-    }
-    pieces.into_iter().rev().collect()
+    let newest = history.entries().last().filter(|entry| matches!(entry.kind, LogEntryKind::Assistant(_)));
+    newest.map(|piece| history.whole(piece).text()).unwrap_or_default()
 }
 
 /// The progress of a turn's events.

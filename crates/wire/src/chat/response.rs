@@ -113,6 +113,9 @@ pub(super) struct ChatResponseDelta<'a> {
     pub(super) reasoning_details: Option<&'a RawValue>,
     #[serde(borrow, default)]
     tool_calls: Option<&'a RawValue>,
+    /// The only call of an answer, in the deprecated form without an id. Some compatible servers still write it.
+    #[serde(borrow, default)]
+    function_call: Option<&'a RawValue>,
 }
 
 /// A piece of an answer, in the order of display.
@@ -162,6 +165,18 @@ impl<'a> ChatResponseDelta<'a> {
             serde_json::from_str(raw.get()).map_err(|_| raw_json::garbled("tool_calls", raw.get()))
         });
         calls.collect()
+    }
+
+    /// Returns the piece of a call in the deprecated form; `None` for an empty piece.
+    ///
+    /// # Errors
+    /// `third-party` for an unreadable call.
+    pub(super) fn function_call(&self) -> Result<Option<ChatResponseToolCall<'a>>, ProviderError> {
+        let Some(raw) = self.function_call else { return Ok(None) };
+        let function: Option<ChatResponseFunctionCall<'a>> = raw_json::content("function_call", raw.get())?;
+        let call = function.map(ChatResponseToolCall::deprecated);
+        // Some servers send an empty object with every chunk.
+        Ok(call.filter(|call| call.name().is_some() || !call.arguments().is_empty()))
     }
 }
 
@@ -245,7 +260,14 @@ struct ChatResponseFunctionCall<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-impl ChatResponseToolCall<'_> {
+impl<'a> ChatResponseToolCall<'a> {
+    /// The index of a call in the deprecated form, which has none of its own.
+    pub(super) const DEPRECATED_INDEX: i64 = -1;
+
+    fn deprecated(function: ChatResponseFunctionCall<'a>) -> Self {
+        Self { index: Some(Self::DEPRECATED_INDEX), id: None, function: Some(function), extra_content: None }
+    }
+
     /// Returns the provider's id of the call; `None` for an empty id.
     pub(super) fn id(&self) -> Option<String> {
         let raw = self.id?;

@@ -237,7 +237,12 @@ impl ChatStreamDecoder {
         if let Some(details) = delta.reasoning_details {
             self.details.add(details);
         }
-        for piece in delta.tool_calls()? {
+        let mut calls = delta.tool_calls()?;
+        // A server that writes a call in both forms writes one call.
+        if calls.is_empty() && self.calls.are_deprecated() {
+            calls.extend(delta.function_call()?);
+        }
+        for piece in calls {
             let (index, is_new) = self.calls.add(&piece)?;
             if is_new {
                 self.begin(PartialChatPart::Call(index), events)?;

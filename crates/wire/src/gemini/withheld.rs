@@ -19,6 +19,9 @@ pub(super) const FILTERS: &[&str] = &[
     "MODEL_ARMOR",
 ];
 
+/// The stop reasons of an answer that repeats a published work.
+const RECITED: &[&str] = &["RECITATION", "IMAGE_RECITATION"];
+
 /// The stop reasons of a bad call: the model wrote a call that Google could not read, or called a tool that it
 /// was not offered. The next attempt often succeeds.
 const SPOILT: &[&str] = &["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"];
@@ -40,23 +43,20 @@ pub(super) fn error(finish: ModelStopReason, envelope: &RawObject) -> Option<Pro
         return None;
     }
     if FILTERS.contains(&reason.as_str()) {
+        let is_recited = RECITED.contains(&reason.as_str());
         let codes = [vec![reason], blocked(envelope)].concat();
-        return Some(finish::error(
-            ErrorCode::Refused,
-            "Google's filter withheld the answer",
-            &codes,
-            words,
-            envelope,
-        ));
+        let what = "Google's filter withheld the answer";
+        let error = finish::error(ErrorCode::Refused, what, &codes, words, envelope);
+        // The answer alone is at fault, and no part of the request.
+        let refusal = error.refusal.clone().filter(|_| !is_recited);
+        return Some(ProviderError { refusal, ..error });
     }
     // Without a filter's stop reason the prompt was blocked, not the answer.
     let feedback = envelope.object("promptFeedback").unwrap_or_default();
     let codes = [feedback.text("blockReason").into_iter().collect(), blocked(&feedback)].concat();
     let words = feedback.text("blockReasonMessage");
-    let error =
-        finish::error(ErrorCode::Refused, "Google's filter refused the request", &codes, words, envelope);
     // The filter judged the request, so the same request is refused again. A part of it may be left out.
-    Some(ProviderError { refusal: Some(Box::default()), ..error })
+    Some(finish::error(ErrorCode::Refused, "Google's filter refused the request", &codes, words, envelope))
 }
 
 /// Returns the categories that were over their limit.

@@ -4,6 +4,8 @@
 use longhaul_core::refusal::RefusedPart;
 use serde_json::Value;
 
+use crate::server_error;
+
 /// The fields of a request that hold the parts of a conversation, and those that hold tools.
 const ROOTS: [&str; 5] = ["messages", "input", "contents", "tools", "functions"];
 
@@ -30,6 +32,8 @@ pub(super) fn named_in(error_body: &str) -> Vec<RequestPath> {
     let mut places = Vec::new();
     if let Ok(value) = serde_json::from_str::<Value>(error_body) {
         lists(&value, 0, &mut places);
+        // Django nests the steps of a place: `{"messages": {"3": {"content": ["…"]}}}`.
+        written(&server_error::sentences(&value), &mut places);
     }
     written(error_body, &mut places);
     // An error may quote the whole request, with very many places in it.

@@ -193,6 +193,7 @@ fn a_place_is_looked_up_on_every_wire() {
         of(r#"{"detail":[{"loc":["body","messages",2,"content",1,"image_url"],"msg":"x"}]}"#),
         media(0)
     );
+    assert_eq!(of(r#"{"messages":{"2":{"content":{"1":["Not a valid picture."]}}}}"#), media(0));
     // The place stops at the message, so its only picture must be meant.
     assert_eq!(of("messages[2]: has a bad picture"), media(0), "the only one of the message");
     assert_eq!(of("messages[1].content: bad"), Some(RefusedPart::ToolResult("c1".into())));

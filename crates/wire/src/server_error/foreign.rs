@@ -102,7 +102,7 @@ mod tests {
                 r#"{"base_resp":{"status_code":1008,"status_msg":"insufficient balance"},"choices":null}"#,
                 ErrorCode::Auth,
                 false,
-                "insufficient balance",
+                "the account has no credit left, or a payment is due: insufficient balance",
             ),
             (
                 r#"{"base_resp":{"status_code":1002,"status_msg":"slow down"}}"#,

@@ -86,7 +86,7 @@ fn the_message_is_the_servers_own() {
         of("<!doctype html><h1>x"),
         "the server answered with a page, not with an error object (HTTP 400)"
     );
-    assert_eq!(of(&"x".repeat(1000)).chars().count(), MAX_QUOTE_CHARS + " (HTTP 400)".len());
+    assert_eq!(of(&"x".repeat(1000)).chars().count(), fields::MAX_QUOTE_CHARS + " (HTTP 400)".len());
 }
 
 #[test]
@@ -243,4 +243,43 @@ fn the_error_of_a_provider_behind_a_router_is_told() {
     let body =
         r#"{"error":{"message":"Provider returned error","code":502,"metadata":{"raw":"engine died"}}}"#;
     assert_eq!(from_response(502, None, body.to_owned()).message, "engine died (HTTP 502)");
+}
+
+#[test]
+fn an_error_of_any_shape_is_told_in_short_words() {
+    let of = |status: u16, body: &str| from_response(status, None, body.to_owned());
+    let long = "x".repeat(900);
+    for (body, words) in [
+        (r#"{"detail":{"error":"Bad input","code":7}}"#.to_owned(), "Bad input"),
+        (r#"{"detail":{"messages":["This field may not be blank."]}}"#.to_owned(), "messages: This field may not be blank."),
+        (r#"{"message":{"error":{"message":"Too many pictures"}}}"#.to_owned(), "Too many pictures"),
+        (r#"{"error":{"message":{"temperature":["Must be at most 2."]}}}"#.to_owned(), "temperature: Must be at most 2."),
+        (r#"{"error":["First fault.","Second fault."]}"#.to_owned(), "First fault."),
+        (r#"{"errors":{"messages":{"2":{"content":["Not a string."]}}}}"#.to_owned(), "messages.2.content: Not a string."),
+        (r#"{"statusCode":400,"message":["messages.0.content must be a string"],"error":"Bad Request"}"#.to_owned(), "messages.0.content must be a string"),
+        (r#"{"message":"{\"error\":{\"message\":\"inner\"}}"}"#.to_owned(), "inner"),
+        (r#"{"error":{"message":"litellm.BadRequestError: OpenAIException - {\"error\":{\"message\":\"inner\",\"code\":\"x\"}}"}}"#.to_owned(), "litellm.BadRequestError: OpenAIException: inner"),
+        (r#"{"error":{"message":"Error code: 400 - {'error': {'message': 'inner', 'type': 'x', 'param': None}}"}}"#.to_owned(), "Error code: 400: inner"),
+        (format!(r#"{{"trace_id":"{long}","why":"No."}}"#), "why: No."),
+        (r#"{"error":{"code":400,"type":"x","message":null}}"#.to_owned(), "the server gave no reason but the code x"),
+        ("{}".to_owned(), "the server gave no reason"),
+    ] {
+        assert_eq!(of(400, &body).message, format!("{words} (HTTP 400)"), "{body}");
+    }
+    let deep =
+        of(400, &serde_json::json!({ "detail": { "a": long, "b": [{ "c": long }] } }).to_string()).message;
+    assert!(deep.chars().count() < 350 && !deep.contains('{'), "{deep}");
+}
+
+#[test]
+fn a_field_that_an_error_names_in_a_shape_of_its_own_counts() {
+    let refused = |body: &str| from_response(400, None, body.to_owned()).refused_parameter;
+    assert_eq!(refused(r#"{"errors":{"top_k":["Unknown field."]}}"#).as_deref(), Some("top_k"));
+    assert_eq!(
+        refused(r#"{"detail":{"loc":["body","store"],"type":"extra_forbidden","msg":"Extra inputs are not permitted"}}"#)
+            .as_deref(),
+        Some("store")
+    );
+    let inner = r#"{"error":{"message":"Error code: 400 - {'error': {'message': \"Unsupported parameter: 'seed'\", 'code': 'x'}}"}}"#;
+    assert_eq!(refused(inner).as_deref(), Some("seed"));
 }

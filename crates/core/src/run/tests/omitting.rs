@@ -261,6 +261,75 @@ fn a_message_that_a_filter_refuses_ends_its_run_only() {
     assert_eq!(ended(&stage.answer(vec![Part::text("ok")])), Some(RunEnd::Stop));
 }
 
+/// The end of an answer that a filter has withheld, as the decoders of the wires tell it.
+fn withheld() -> ModelCallFailure {
+    ModelCallFailure { code: ErrorCode::Refused, ..refused(of_kind(RefusedPartKind::Content)) }
+}
+
+#[test]
+fn a_result_after_which_an_answer_is_withheld_is_left_out() {
+    let thoughts = Part::Reasoning(ReasoningPart {
+        text: "Hm".to_owned(),
+        native: Some(RawJson("{\"s\":\"signed\"}".to_owned())),
+    });
+    let empty = ModelAnswer {
+        parts: vec![thoughts.clone()],
+        finish: ModelStopReason::ContentFilter,
+        usage: None,
+        envelope: None,
+    };
+    for end in [
+        RunLoopInput::ModelAnswered(ModelAnswer { parts: Vec::new(), ..empty.clone() }),
+        RunLoopInput::ModelFailed { failure: withheld(), partial: Vec::new() },
+        RunLoopInput::ModelFailed { failure: withheld(), partial: vec![thoughts] },
+    ] {
+        let mut stage = Stage::new(|_| ());
+        stage.send("go");
+        let calls = running(&stage.answer(vec![call("read")]));
+        stage.end_tool(&calls[0], "awful");
+        assert!(calls_model(&stage.feed(end.clone())), "{end:?}");
+        assert!(!shown(&stage).contains("awful"), "{}", shown(&stage));
+        assert_eq!(ended(&stage.answer(vec![Part::text("I cannot read it.")])), Some(RunEnd::Stop));
+        assert_eq!(omissions(&stage).len(), 1);
+    }
+}
+
+#[test]
+fn results_are_left_out_once_each_and_then_the_run_ends() {
+    let mut stage = with_two_bad_results(|_| ());
+    assert!(calls_model(&stage.fail(withheld())));
+    assert!(calls_model(&stage.fail(withheld())));
+    assert_eq!(ended(&stage.fail(withheld())), Some(RunEnd::Error), "nothing new is left to suspect");
+    assert_eq!(omissions(&stage).len(), 2);
+    assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::Refused))));
+}
+
+#[test]
+fn the_pictures_of_a_question_go_before_the_question() {
+    let mut stage = Stage::new(|_| ());
+    say(&mut stage, vec![Part::text("look"), picture("cat.png")]);
+    assert!(calls_model(&stage.fail(withheld())));
+    assert!(shown(&stage).starts_with("look|[Left out: cat.png"), "{}", shown(&stage));
+    assert_eq!(ended(&stage.fail(withheld())), Some(RunEnd::Error));
+    assert!(!shown(&stage).contains("look"), "{}", shown(&stage));
+    stage.send("never mind");
+    assert_eq!(ended(&stage.answer(vec![Part::text("ok")])), Some(RunEnd::Stop));
+}
+
+#[test]
+fn the_text_before_the_end_of_a_withheld_answer_is_kept() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    let partial = vec![Part::text("Once upon")];
+    let effects = stage.feed(RunLoopInput::ModelFailed { failure: withheld(), partial });
+    assert_eq!(ended(&effects), Some(RunEnd::Error));
+    let kept = stage.log.iter().any(|event| {
+        matches!(&event.body, EventBody::AssistantAdded { message, cut: Some(PartialAnswerReason::Lost), .. }
+            if message.text() == "Once upon")
+    });
+    assert!(kept && omissions(&stage).is_empty(), "{:?}", stage.kinds());
+}
+
 #[test]
 fn reasoning_of_other_models_goes_first() {
     let reasoning = |item: &str| {

@@ -11,6 +11,11 @@ fn unnamed(request_number: u32) -> ModelCallFailure {
     }
 }
 
+/// A refusal without any reason.
+fn bare() -> ModelCallFailure {
+    ModelCallFailure { gives_no_reason: true, ..unnamed(0) }
+}
+
 fn without_foreign_tools(settings: &mut RunSettings) {
     settings.policy.prune.protected_tools = vec!["read".to_owned()];
     settings.tools.remove("mcp__x__y");
@@ -131,4 +136,36 @@ fn nothing_is_taken_for_too_long_before_the_server_has_accepted_a_request() {
     stage.feed(RunLoopInput::Wake);
     assert_eq!(ended(&stage.fail(unnamed(1))), Some(RunEnd::Error));
     assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::InvalidRequest))));
+}
+
+#[test]
+fn a_refusal_without_a_reason_is_repeated_once_before_a_part_is_left_out() {
+    let mut stage = Stage::new(without_foreign_tools);
+    stage.send("go");
+    let calls = running(&stage.answer(vec![call("read")]));
+    stage.end_tool(&calls[0], "42 lines");
+    let effects = stage.fail(bare());
+    assert!(!calls_model(&effects) && stage.run.waiting().is_some(), "{effects:?}");
+    assert!(calls_model(&stage.feed(RunLoopInput::TimerFired(RunTimer::Retry))));
+    assert!(shows(&stage, "42 lines") && active_omissions(&stage) == 0, "the request is unchanged");
+    assert!(calls_model(&stage.fail(bare())), "the second refusal is believed");
+    assert_eq!(active_omissions(&stage), 1);
+    assert_eq!(ended(&stage.answer(vec![Part::text("done")])), Some(RunEnd::Stop));
+
+    let mut stage = Stage::new(without_foreign_tools);
+    stage.send("go");
+    stage.fail(bare());
+    stage.feed(RunLoopInput::TimerFired(RunTimer::Retry));
+    assert_eq!(ended(&stage.fail(bare())), Some(RunEnd::Error), "no part is there to suspect");
+    let mut stage = Stage::new(without_foreign_tools);
+    stage.send("go");
+    let empty = ModelCallFailure { code: ErrorCode::ContextOverflow, refusal: None, ..bare() };
+    stage.fail(empty);
+    assert!(stage.run.waiting().is_some(), "an empty refusal may also mean a length");
+    let mut stage = Stage::new(|settings| {
+        without_foreign_tools(settings);
+        settings.retry.patience_ms = Some(0);
+    });
+    stage.send("go");
+    assert_eq!(ended(&stage.fail(bare())), Some(RunEnd::Error), "`retry.patience: 0` waits for nothing");
 }

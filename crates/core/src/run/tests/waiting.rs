@@ -93,6 +93,10 @@ fn a_server_is_asked_when_it_asks_to_be() {
     stage.fail(limited(24 * 3_600_000));
     let told = "asked again in 24 h (at 2027-01-16 08:00 UTC)";
     assert!(error_of(&stage).contains(told), "a time of tomorrow has its date: {}", error_of(&stage));
+    stage.send("go");
+    stage.fail(limited(3 * 24 * 3_600_000));
+    let told = "asked again in 3 days (at 2027-01-18 08:00 UTC)";
+    assert!(error_of(&stage).contains(told), "{}", error_of(&stage));
 }
 
 #[test]
@@ -101,6 +105,7 @@ fn a_server_that_asks_for_no_wait_is_not_asked_without_one() {
     let waits: Vec<u64> = (1..6).map(|attempt| retry.delay_ms(attempt, Some(0))).collect();
     assert_eq!(waits, [1_000, 2_000, 4_000, 5_000, 5_000]);
     assert_eq!(retry.delay_ms(9, Some(7_300)), 7_300);
+    assert_eq!(retry.delay_ms(1, Some(30 * 86_400_000)), 86_400_000, "a wrong clock stops nobody for days");
 }
 
 #[test]
@@ -206,6 +211,21 @@ fn a_broken_answer_is_asked_for_again() {
         matches!(event.body, EventBody::AssistantAdded { cut: Some(PartialAnswerReason::Lost), .. })
     };
     assert_eq!(stage.log.iter().filter(lost).count(), 4, "each is kept for people");
+}
+
+#[test]
+fn an_answer_that_breaks_off_behind_signs_of_life_is_no_outage() {
+    for code in [ErrorCode::Network, ErrorCode::TruncatedStream] {
+        let mut stage = Stage::new(|_| ());
+        stage.send("go");
+        let broken = ModelCallFailure { broke_off: true, ..ModelCallFailure::new(code, "gone", true) };
+        for attempt in 1..=3 {
+            let wait = wait(&stage.fail(broken.clone())).unwrap();
+            assert_eq!((wait.reason, wait.attempt), (WaitReason::BrokenAnswer, attempt));
+            stage.feed(RunLoopInput::TimerFired(RunTimer::Retry));
+        }
+        assert_eq!(ended(&stage.fail(broken)), Some(RunEnd::Error), "as other broken answers");
+    }
 }
 
 #[test]

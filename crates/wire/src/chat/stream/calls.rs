@@ -61,6 +61,11 @@ impl ChatCallAssembler {
         self.0.iter().all(PartialChatCall::is_complete)
     }
 
+    /// Reports whether no call is in the form of today.
+    pub(super) fn are_deprecated(&self) -> bool {
+        self.0.iter().all(|call| call.index == Some(ChatResponseToolCall::DEPRECATED_INDEX))
+    }
+
     pub(super) fn part(&self, index: usize) -> ToolCall {
         let call = &self.0[index];
         // Some servers give no ids, but a result must refer to its call.

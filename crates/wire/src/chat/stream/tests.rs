@@ -183,6 +183,43 @@ fn arguments_given_as_an_object_become_their_text() {
 }
 
 #[test]
+fn a_call_in_the_deprecated_form_is_a_call() {
+    let call = |fields: serde_json::Value| delta(serde_json::json!({ "function_call": fields }));
+    let whole = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":null,"function_call":{"name":"read","arguments":"{\"path\":\"a\"}"}},"finish_reason":"function_call"}]}"#;
+    for payloads in [
+        vec![whole.to_owned()],
+        vec![
+            call(serde_json::json!({ "name": "read", "arguments": "" })),
+            call(serde_json::json!({ "arguments": "{\"path\":" })),
+            call(serde_json::json!({ "arguments": "\"a\"}" })),
+            finish("function_call"),
+        ],
+        vec![
+            call(serde_json::json!({ "name": "read", "arguments": "{\"path\":" })),
+            call(serde_json::json!({ "name": "read", "arguments": "\"a\"}" })),
+            call(serde_json::json!(null)),
+            finish("stop"),
+        ],
+        // Some servers write the call in both forms.
+        vec![
+            delta(serde_json::json!({
+                "function_call": { "name": "read", "arguments": "{\"path\":\"a\"}" },
+                "tool_calls": [{ "index": 0, "id": "c", "function": { "name": "read", "arguments": "{\"path\":\"a\"}" } }],
+            })),
+            call(serde_json::json!({ "name": "read", "arguments": "{\"path\":\"a\"}" })),
+            finish("tool_calls"),
+        ],
+    ] {
+        let found = answer(&payloads);
+        assert_eq!(names_and_arguments(&found), pairs(&[("read", "{\"path\":\"a\"}")]), "{payloads:?}");
+        assert_eq!(found.finish, ModelStopReason::ToolCalls, "{payloads:?}");
+        assert!(!calls(&found)[0].call_id.as_str().is_empty(), "the result needs an id");
+    }
+    let none = answer(&[delta(serde_json::json!({ "content": "Hi", "function_call": {} })), finish("stop")]);
+    assert!(calls(&none).is_empty(), "{none:?}");
+}
+
+#[test]
 fn calls_cut_by_the_output_limit_keep_what_was_there() {
     let open = delta(
         json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "x", "arguments": "{\"path\":\"/tm"}}]}),
