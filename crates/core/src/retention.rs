@@ -13,6 +13,8 @@
 
 mod change_cues;
 pub(crate) mod lexicon;
+mod long_sentences;
+mod markup_rules;
 pub(crate) mod mood;
 mod named_things;
 mod obligation;
