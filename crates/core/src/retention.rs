@@ -21,7 +21,7 @@ mod obligation;
 mod polite;
 pub(crate) mod replaced;
 mod requests;
-mod rule_lists;
+pub(crate) mod rule_lists;
 pub(crate) mod sentences;
 pub(crate) mod statement_form;
 pub(crate) mod subjects;
