@@ -29,6 +29,7 @@ mod imported_summary;
 mod prune;
 mod pruning;
 mod restore;
+mod said_rules;
 mod transcript;
 mod truncation;
 mod unit_tokens;

@@ -11,13 +11,20 @@
 //!
 //! System messages that a client put into that part are quoted above the user's words ([`system_messages`]).
 
+mod change_cues;
 pub(crate) mod lexicon;
+mod long_sentences;
+mod markup_rules;
 pub(crate) mod mood;
+mod named_things;
+mod obligation;
 mod polite;
 pub(crate) mod replaced;
-mod rule_lists;
+mod requests;
+pub(crate) mod rule_lists;
 pub(crate) mod sentences;
 pub(crate) mod statement_form;
 pub(crate) mod subjects;
 pub(crate) mod system_messages;
 pub(crate) mod user_text;
+mod withdrawal;

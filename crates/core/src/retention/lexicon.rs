@@ -3,6 +3,13 @@
 //! Nouns and verbs are open classes and are never listed. Pronouns, articles, auxiliaries, prepositions and
 //! conjunctions are few. A sentence that begins with none of them and is no question mostly begins with an imperative.
 
+mod changes;
+mod languages;
+mod moods;
+
+pub(crate) use changes::*;
+pub(crate) use moods::*;
+
 /// The closed word classes of one language. Entries are in lower case, separated by blanks or (phrases) by commas.
 pub(crate) struct LanguageLexicon {
     /// Words that begin statements and exclamations but no command: pronouns, articles, prepositions, interjections.
@@ -24,8 +31,24 @@ pub(crate) struct LanguageLexicon {
 }
 
 /// The word classes of all supported languages with blanks between words.
-pub(crate) const LEXICONS: &[&LanguageLexicon] =
-    &[&ENGLISH, &GERMAN, &FRENCH, &SPANISH, &PORTUGUESE, &ITALIAN, &RUSSIAN, &DUTCH, &POLISH];
+pub(crate) const LEXICONS: &[&LanguageLexicon] = &[
+    &ENGLISH,
+    &GERMAN,
+    &FRENCH,
+    &SPANISH,
+    &PORTUGUESE,
+    &ITALIAN,
+    &RUSSIAN,
+    &DUTCH,
+    &POLISH,
+    &languages::SWEDISH,
+    &languages::TURKISH,
+    &languages::UKRAINIAN,
+    &languages::VIETNAMESE,
+    &languages::INDONESIAN,
+    &languages::ARABIC,
+    &languages::HINDI,
+];
 
 // Words may be in several classes: "every" opens a clause and is a scope, "always" leads a command and is a scope.
 const ENGLISH: LanguageLexicon = LanguageLexicon {
@@ -36,7 +59,7 @@ const ENGLISH: LanguageLexicon = LanguageLexicon {
         thank yes yeah yep nope ok okay sure great wow haha hmm sorry actually also just really maybe perhaps some \
         many most more one two both another other such your you you're you've you'd sounds good nice cool interesting \
         by to into after during today yesterday tomorrow now then still yet very too not nothing everything something \
-        anything somebody someone everyone",
+        anything somebody someone everyone nobody none",
     auxiliaries: "is are was were am be been has have had do does did can could would will shall should may might must \
         isn't aren't wasn't weren't doesn't didn't won't wouldn't",
     subordinators: "when whenever before after if unless until once while where wherever as every each for in during \
@@ -44,7 +67,7 @@ const ENGLISH: LanguageLexicon = LanguageLexicon {
     lead_ins: "please and also then so just always never kindly next first finally but instead remember only now ok \
         okay",
     scope: "every, each, always, never, ever, whenever, wherever, when you, when i, before you, after you, while you, \
-        if you, if you're, when you're, if i, from now on, from here on, until, unless, any time, anytime, only, in future, in the future, \
+        if you, if you're, when you're, if i, from now on, from here on, from today, starting today, starting now, as of today, as of now, effective immediately, until, unless, any time, anytime, only, in future, in the future, \
         going forward, throughout, by default, at all times, at the end of, at the start of, at the beginning of, all \
         your, all my, all of your, any of, no longer, instead of, rather than, under no circumstances, without my, as \
         long as, for the rest of, for all, in all, no matter, not even, at least, at most, no more than, all times",
@@ -52,7 +75,9 @@ const ENGLISH: LanguageLexicon = LanguageLexicon {
     second_person: "you your yours yourself you're you'll you've you'd",
     change_cues: "now, no longer, not any more, not anymore, instead, instead of, rather than, from now on, actually, \
         update, correction, changed, changes, change, moved, switch, switched, switching, replace, replaces, replaced, \
-        rebased, forget, scratch that, never mind, final answer, revised, revise, rotated, retired, renamed, new, after all, on \
+        upgraded, upgrading, downgraded, migrated, migrating, transitioned, converted, bumped, swapped, reverted, superseded, \
+        deprecated, ditched, is now, are now, it's now, that's now, will now be, anymore, any longer, from today, from today \
+        on, from tomorrow, starting today, starting now, effective immediately, as of now, rebased, forget, scratch that, never mind, final answer, revised, revise, rotated, retired, renamed, new, after all, on \
         second thought, i would rather, i'd rather, wait, make that, as of today, latest, was wrong, from here on",
 };
 
@@ -73,7 +98,9 @@ const GERMAN: LanguageLexicon = LanguageLexicon {
     first_person: "ich wir mein meine meinen unser unsere mich mir uns",
     second_person: "du dir dich dein deine deinen deinem deiner ihr euch sie ihre ihnen",
     change_cues: "jetzt, nun, nicht mehr, stattdessen, statt, anstatt, ab jetzt, ab sofort, doch, korrektur, geändert, \
-        ändern, neu, neue, neuer, neues, verschoben, gewechselt, ersetzt, vergiss, von nun an, lieber, künftig, war falsch, nicht richtig",
+        ändern, neu, neue, neuer, neues, verschoben, gewechselt, umgestellt, umgestiegen, umgezogen, aktualisiert, migriert, \
+        abgelöst, hinfällig, ist jetzt, sind jetzt, ist nun, sind nun, heißt jetzt, nicht länger, ab heute, ab morgen, \
+        ersetzt, vergiss, von nun an, lieber, künftig, war falsch, nicht richtig",
 };
 
 const FRENCH: LanguageLexicon = LanguageLexicon {
@@ -93,7 +120,9 @@ const FRENCH: LanguageLexicon = LanguageLexicon {
     first_person: "je j' j'ai nous mon ma mes notre nos me m' moi",
     second_person: "tu te t' toi ton ta tes vous votre vos",
     change_cues: "maintenant, plus, désormais, dorénavant, plutôt, au lieu de, finalement, en fait, correction, changé, \
-        changement, changer, déplacé, remplacé, oublie, oubliez, nouveau, nouvelle, à partir de maintenant",
+        changement, changer, déplacé, remplacé, remplacée, migré, migrés, passé à, passés à, passés sur, passés de, passé de, mis à jour, est \
+        maintenant, sont maintenant, c'est maintenant, n'est plus, ne sont plus, à partir d'aujourd'hui, dès aujourd'hui, dès \
+        maintenant, oublie, oubliez, nouveau, nouvelle, à partir de maintenant",
 };
 
 const SPANISH: LanguageLexicon = LanguageLexicon {
@@ -112,7 +141,9 @@ const SPANISH: LanguageLexicon = LanguageLexicon {
     first_person: "yo mi mis nuestro nuestra me nos he tengo estoy soy quiero",
     second_person: "tú te ti tu tus usted ustedes su sus",
     change_cues: "ahora, ya no, en lugar de, en vez de, mejor, corrección, cambiado, cambio, cambia, movido, reemplaza, \
-        olvida, olvide, nuevo, nueva, a partir de ahora, de ahora en adelante, en realidad",
+        reemplazado, migrado, migramos, pasamos a, hemos pasado a, pasamos de, hemos pasado de, actualizado, actualizamos, cambiamos, es ahora, ahora es, \
+        ahora son, desde hoy, desde ahora, a partir de hoy, olvida, olvide, nuevo, nueva, a partir de ahora, de ahora en \
+        adelante, en realidad",
 };
 
 const PORTUGUESE: LanguageLexicon = LanguageLexicon {
@@ -130,6 +161,8 @@ const PORTUGUESE: LanguageLexicon = LanguageLexicon {
     first_person: "eu meu minha meus minhas nosso nossa me nós tenho estou sou quero",
     second_person: "você vocês tu te teu tua teus tuas seu sua seus suas",
     change_cues: "agora, não mais, em vez de, ao invés de, melhor, correção, mudou, mudança, alterado, movido, substitui, \
+        substituído, migrado, migramos, passamos para, passámos para, passamos de, passamos do, atualizado, atualizamos, mudamos, mudámos, já não, agora \
+        é, agora são, é agora, a partir de hoje, desde hoje, \
         esqueça, esquece, novo, nova, a partir de agora, de agora em diante, na verdade",
 };
 
@@ -147,6 +180,8 @@ const ITALIAN: LanguageLexicon = LanguageLexicon {
     first_person: "io mio mia miei mie nostro nostra mi noi ho sono voglio",
     second_person: "tu ti te tuo tua tuoi tue voi vi vostro vostra lei suo sua",
     change_cues: "ora, adesso, non più, invece, invece di, al posto di, meglio, correzione, cambiato, cambio, spostato, \
+        migrato, migrati, passati a, passati al, passati da, siamo passati, aggiornato, aggiornati, è ora, ora è, adesso è, ora sono, da \
+        oggi, a partire da oggi, a partire da ora, \
         sostituisce, dimentica, nuovo, nuova, da ora in poi, d'ora in poi, in realtà",
 };
 
@@ -164,6 +199,7 @@ const RUSSIAN: LanguageLexicon = LanguageLexicon {
     first_person: "я мы мой моя моё мои наш наша мне меня нам нас",
     second_person: "ты тебя тебе твой твоя твои вы вас вам ваш ваша ваши",
     change_cues: "теперь, больше не, вместо, лучше, исправление, изменил, изменили, изменилось, изменить, перенесли, \
+        перешли на, перешли с, мигрировали, обновили, обновились, переехали, сменили, поменяли, заменили, с сегодняшнего дня, \
         перенесён, заменить, забудь, забудьте, новый, новая, новое, отныне, с этого момента, на самом деле",
 };
 
@@ -180,7 +216,8 @@ const DUTCH: LanguageLexicon = LanguageLexicon {
     first_person: "ik wij we mijn ons onze mij me",
     second_person: "jij je jouw u uw jullie",
     change_cues: "nu, niet meer, in plaats van, voortaan, vanaf nu, toch, correctie, gewijzigd, veranderd, nieuw, nieuwe, \
-        verplaatst, vervangt, vergeet, liever",
+        overgestapt, gemigreerd, bijgewerkt, geüpgraded, verhuisd, vervangen, gewisseld, is nu, zijn nu, niet langer, vanaf \
+        vandaag, verplaatst, vervangt, vergeet, liever",
 };
 
 const POLISH: LanguageLexicon = LanguageLexicon {
@@ -194,99 +231,24 @@ const POLISH: LanguageLexicon = LanguageLexicon {
         przyszłości, dopóki, tylko, wyłącznie, na końcu, na początku, w żadnym wypadku, bez mojej, zamiast, domyślnie",
     first_person: "ja my mój moja moje nasz nasza mam mi mnie nam nas",
     second_person: "ty ciebie ci twój twoja twoje wy was wam wasz",
-    change_cues: "teraz, już nie, zamiast, raczej, poprawka, zmiana, zmieniono, nowy, nowa, nowe, przeniesiono, zapomnij, \
+    change_cues: "teraz, już nie, zamiast, raczej, poprawka, zmiana, zmieniono, nowy, nowa, nowe, przeniesiono, \
+        przeszliśmy na, przeszliśmy z, zmigrowaliśmy, zaktualizowaliśmy, przenieśliśmy, zmieniliśmy, zastąpiliśmy, jest teraz, teraz jest, \
+        teraz to, od dziś, od dzisiaj, zapomnij, \
         od teraz, odtąd",
 };
 
-/// Marks of scope in Chinese and Japanese, which have no blanks between words, and in Korean, whose particles are
-/// suffixes.
-pub(crate) const UNSPACED_SCOPE: &str = "每次 每个 每個 每条 每條 每当 每當 每一 总是 總是 始终 始終 永远 永遠 从现在起 從現在起 从现在开始 今后 今後 以后 之前 \
-    之后 任何 所有 一律 只用 只能 仅 毎回 常に いつも すべて 全て これから 以降 必ず 前に たびに だけ 항상 언제나 매번 모든 앞으로 마다 전에 반드시 절대";
-
-/// Marks of a command or a prohibition in Chinese, Japanese and Korean.
-pub(crate) const UNSPACED_COMMANDS: &str = "请 請 不要 别 別 勿 必须 必須 务必 務必 不得 不许 不許 禁止 应该 應該 要用 使用 ください 下さい しないで すること なさい \
-    せよ 하세요 마세요 주세요 하지 말고 써줘 해줘 금지 麻烦 麻煩 希望 劳驾 お願い 부탁";
-
-/// Marks of a question in Chinese, Japanese and Korean.
-pub(crate) const UNSPACED_QUESTIONS: &str = "？ 吗 嗎 呢 ですか ますか でしょうか 까요 나요";
-
-/// Marks of a change in Chinese, Japanese and Korean.
-pub(crate) const UNSPACED_CHANGES: &str = "改为 改成 改到 改用 现在 現在 不再 而不是 更正 更新 代わりに 変更 もう 新しい 今は 대신 변경 이제 새로운";
-
-/// Cues of a change that are as common in talk about anything else: "a new recipe", "I'm actually thinking of it".
-pub(crate) const CASUAL_CHANGE_CUES: &str = "now actually new latest wait change changes jetzt nun doch neu neue neuer neues lieber \
-    maintenant plus nouveau nouvelle ahora mejor nuevo nueva agora melhor novo nova ora adesso meglio nuovo nuova \
-    теперь лучше новый новая новое nu toch nieuw nieuwe liever teraz raczej nowy nowa nowe";
-
-/// Phrases that make a question a request to the model.
-pub(crate) const REQUEST_PHRASES: &str = "can you, could you, would you, will you, can we, could we, is it possible, kannst du, könntest du, \
-    könnten sie, können sie, würdest du, würden sie, könnt ihr, könntet ihr, magst du, peux-tu, peux tu, pourrais-tu, \
-    pourrais tu, pouvez-vous, pouvez vous, pourriez-vous, pourriez vous, tu peux, tu pourrais, vous pouvez, vous pourriez, \
-    veux-tu, voulez-vous, puedes, podrías, puede, podría, podéis, podríais, quieres, te importaría, puoi, potresti, può, \
-    potrebbe, potete, potreste, pode, podes, podem, poderia, poderias, poderiam, можешь, можете, мог бы, могла бы, могли \
-    бы, мог бы ты, kun je, kan je, kunt u, kan u, zou je, zou u, wil je, wilt u, możesz, możecie, mógłbyś, mogłabyś";
-
-/// Phrases of scope that hold beyond the next answer. Other phrases of scope may be about one answer: "can you show me
-/// only the last line".
-pub(crate) const STANDING_SCOPES: &str = "from now on, from here on, always, never, whenever, every time, each time, going forward, in \
-    future, in the future, by default, at all times, make sure, make certain, be sure, ensure, anytime, any time, ab jetzt, \
-    ab sofort, von nun an, von jetzt an, immer, nie, niemals, stets, künftig, zukünftig, in zukunft, jedes mal, jedesmal, \
-    grundsätzlich, standardmäßig, sicherstellen, darauf achten, toujours, jamais, désormais, dorénavant, à partir de \
-    maintenant, à l'avenir, chaque fois, par défaut, t'assurer, vous assurer, siempre, nunca, jamás, a partir de ahora, de \
-    ahora en adelante, en adelante, cada vez, por defecto, asegurarte, asegurarse, sempre, mai, da ora in poi, d'ora in \
-    poi, d'ora in avanti, ogni volta, assicurarti, jamais, a partir de agora, de agora em diante, toda vez, всегда, \
-    никогда, впредь, отныне, с этого момента, каждый раз, altijd, nooit, voortaan, vanaf nu, telkens, zawsze, nigdy, od \
-    teraz, odtąd, za każdym razem";
-
-/// Clauses that lead to what is said behind them: connectives, thanks, labels, and names of assistants.
-pub(crate) const DISCOURSE_MARKERS: &str = "also, ok, okay, okay so, so, hey, hi, hello, oh, oh and, well, thanks, thank you, great, by the \
-    way, btw, one more thing, another thing, one thing, note, please note, nota bene, plus, finally, lastly, again, reminder, \
-    remember, important, in addition, additionally, besides, furthermore, fyi, ps, claude, chatgpt, gpt, gemini, qwen, copilot, \
-    assistant, agent, übrigens, noch etwas, noch eins, außerdem, ausserdem, hinweis, wichtig, bitte beachten, danke, hallo, au \
-    fait, de plus, en outre, aussi, encore une chose, autre chose, remarque, merci, bonjour, por cierto, además, otra cosa, una \
-    cosa más, nota, importante, gracias, hola, a proposito, inoltre, un'altra cosa, grazie, ciao, a propósito, além disso, mais \
-    uma coisa, outra coisa, obrigado, obrigada, olá, кстати, также, ещё, и ещё, ещё одно, важно, спасибо, привет, trouwens, ook, \
-    let op, nog iets, bedankt, belangrijk, przy okazji, ponadto, jeszcze jedno, uwaga, ważne, dzięki, dziękuję";
-
-/// Forms of a request in Chinese, Japanese and Korean questions.
-pub(crate) const UNSPACED_REQUESTS: &str = "能不能 可不可以 可以 能否 请 請 くれますか くれませんか もらえますか もらえませんか いただけますか いただけませんか \
-    주시겠 주실 줄래";
-
-/// Words that forbid the noun behind them.
-pub(crate) const PROHIBITING_DETERMINERS: &str = "no zero kein keine keinen keinerlei pas aucun aucune sin ningún ninguna sem nenhum nenhuma niente nessun nessuno \
-    nessuna без никаких geen bez żadnych żadnej żadne";
-
-/// Nouns behind such words in answers and remarks: "no problem", "keine Ahnung", "no lo sé".
-pub(crate) const NO_PROHIBITIONS: &str = "problem problems worries worry idea clue thanks need way doubt luck wonder rush matter one longer kidding \
-    question questions hurry chance biggie news reason surprise sign trace point big sweat ahnung sorge sorgen frage fragen \
-    angst zeit lust wunder thema ding stress eile chance grund problème problèmes souci soucis panique mal tout idée doute \
-    problema problemas duda embargo sé tengo puedo creo quiero veo tiene puede funciona va entiendo importa recuerdo \
-    dúvida male problemi paura panico che di проблем сомнения idee probleem problemu wątpienia";
-
-/// Cues that only say from when on a statement holds. They take nothing back: "from now on ask before you push".
-pub(crate) const ADDING_CHANGE_CUES: &str = "from now on, from here on, as of today, update, ab jetzt, ab sofort, von nun an, künftig, \
-    désormais, dorénavant, à partir de maintenant, a partir de ahora, de ahora en adelante, a partir de agora, de agora em \
-    diante, da ora in poi, d'ora in poi, отныне, с этого момента, voortaan, vanaf nu, od teraz, odtąd";
-
-/// Phrases that name what a statement takes back.
-pub(crate) const WITHDRAWALS: &str = "instead of, rather than, forget, statt, anstatt, vergiss, au lieu de, plutôt que, oublie, \
-    oubliez, en lugar de, en vez de, olvida, olvide, em vez de, ao invés de, esqueça, esquece, invece di, al posto di, \
-    dimentica, вместо, забудь, забудьте, in plaats van, vergeet, zamiast, zapomnij";
-
-/// Words that begin the naming of what something is not: "the last column, not the first".
-pub(crate) const CONTRASTS: &str = "not no nicht kein keine pas non não не niet geen nie";
-
 /// Words that deny wherever they stand in a clause.
 pub(crate) const NEGATIONS: &str = "never not don't dont doesn't can't cannot mustn't shouldn't won't nobody nie niemals nicht kein keine \
-    keinen keinem keiner ne n' jamais nunca jamás não nem non никогда не нельзя нет nooit niet geen nigdy";
+    keinen keinem keiner ne n' jamais nunca jamás não nem non никогда не нельзя нет nooit niet geen nigdy \
+    inte aldrig asla değil ніколи нельзя không đừng jangan tidak لا لن नहीं मत न";
 
 /// Words that deny at the beginning of a statement. Within one they may belong to a noun: "answers with no dashes".
 pub(crate) const OPENING_NEGATIONS: &str =
-    "no without avoid pas sin sem mai niente nessun nessuno nessuna без bez";
+    "no without avoid pas sin sem mai niente nessun nessuno nessuna без bez inga ingen inget utan жодних";
 
 /// Prepositions whose phrase limits an order to a part of the work: "to customers", "in the report".
 pub(crate) const QUALIFYING_PREPOSITIONS: &str = "to for about in on für im auf bei zu zur zum pour dans sur à aux chez para en sobre su nel nella \
-    em для в на к voor op aan over dla w";
+    em для в на к voor op aan over dla w till";
 
 /// Prepositions whose phrase tells which one of its kind a thing is: "the deadline for the report".
 pub(crate) const KIND_PREPOSITIONS: &str = "for of für von pour de para per di для voor van dla";
@@ -302,7 +264,8 @@ pub(crate) const QUALIFYING_CONJUNCTIONS: &str = "before after when whenever if 
 
 /// Words in a phrase that limit nothing.
 pub(crate) const UNQUALIFYING_WORDS: &str = "time times zone style tone unit units format general partir ahora adelante agora diante avanti poi \
-    maintenant l'avenir zukunft future";
+    maintenant l'avenir zukunft future \
+    again wieder novamente nuovamente снова опять weer opnieuw znowu ponownie igen tekrar знову";
 
 /// Words before a number that make the number a value: limits and equality.
 pub(crate) const LIMIT_WORDS: &str = "is are was be than most least under over below above within exactly limit max maximum min minimum cap \

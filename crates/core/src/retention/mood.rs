@@ -10,13 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use super::lexicon::{
-    DISCOURSE_MARKERS, LEXICONS, NO_PROHIBITIONS, PROHIBITING_DETERMINERS, REQUEST_PHRASES, SLIGHT_WORDS,
-    STANDING_SCOPES, UNSPACED_COMMANDS, UNSPACED_QUESTIONS, UNSPACED_REQUESTS, UNSPACED_SCOPE,
+    DISCOURSE_MARKERS, EACH, HINDI_COMMAND_ENDINGS, HINDI_COMMANDS, LEXICONS, MODAL_VERBS, NO_PROHIBITIONS,
+    PROHIBITING_DETERMINERS, SLIGHT_WORDS, STANDING_SCOPES, UNSPACED_COMMANDS, UNSPACED_MODALS,
+    UNSPACED_PERSONS, UNSPACED_QUESTIONS, UNSPACED_SCOPE, UNSPACED_STANDING,
 };
-use super::polite::{ANSWERS, is_plea, is_plea_part, is_plea_word, is_wish};
+use super::obligation::{obliges_things, speaks_of_thing};
+use super::polite::{is_plea, is_plea_part, is_plea_word, is_wish};
+use super::requests::request_score;
 use super::rule_lists::without_stress;
-use super::subjects::subject_of;
-use crate::retention_report::facts::binds;
+use super::withdrawal;
+use crate::retention_report::facts::{binds, is_unspaced};
 
 /// The lowest score of a standing order.
 pub(crate) const ORDER_SCORE: i32 = 2;
@@ -25,8 +28,8 @@ pub(crate) const ORDER_SCORE: i32 = 2;
 /// orders.
 pub(crate) const CLEAR_ORDER_SCORE: i32 = 4;
 
-/// The longest sentence that can be an order, in words. Longer ones are data or prose.
-const MAX_ORDER_WORDS: usize = 60;
+/// The longest sentence that can be an order, in words. Longer ones are data or prose, in which a part may be an order.
+pub(super) const MAX_ORDER_WORDS: usize = 60;
 
 /// The most words of a label in capitals, such as `HARD CONSTRAINT: …`.
 const MAX_LABEL_WORDS: usize = 4;
@@ -35,10 +38,10 @@ const MAX_LABEL_WORDS: usize = 4;
 const LABEL_SCORE: i32 = 3;
 
 /// The part of the score that a command or an obligation adds.
-const MOOD_SCORE: i32 = 2;
+pub(super) const MOOD_SCORE: i32 = 2;
 
 /// The part of the score that a scope adds.
-const SCOPE_SCORE: i32 = 2;
+pub(super) const SCOPE_SCORE: i32 = 2;
 
 /// The part of the score that a scope without an end adds to a command, beside [`SCOPE_SCORE`].
 const STANDING_SCORE: i32 = 4;
@@ -91,7 +94,7 @@ fn is_log_line(line: &str) -> bool {
 pub(crate) fn order_score(sentence: &str) -> i32 {
     let sentence = without_list_mark(sentence.trim());
     if is_question(sentence) {
-        return if is_standing_request(sentence) { MOOD_SCORE + SCOPE_SCORE } else { QUESTION_SCORE };
+        return request_score(sentence).unwrap_or(QUESTION_SCORE);
     }
     if is_log_line(sentence) {
         return 0;
@@ -104,7 +107,14 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
     }
     let plain: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != CLAUSE).collect();
     let is_wish = is_wish(&plain);
-    let is_asked = is_command(&words) || is_wish || is_plea(&words) || obliges_answers(&plain);
+    let obliges = obliges_things(&plain);
+    let is_asked = is_command(&words)
+        || is_wish
+        || is_plea(&words)
+        || obliges
+        || has_unspaced_command(body)
+        || is_return(body)
+        || withdrawal::is_told(body);
     let mut score = 0;
     if label {
         score += LABEL_SCORE;
@@ -113,14 +123,14 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
         Some(Absence::Forbidden) => PROHIBITION_SCORE,
         // "No" may stand before an imperative in Spanish, but not in "no problem at all".
         Some(Absence::Remarked) => 0,
-        None if is_asked || has_unspaced(body, UNSPACED_COMMANDS) => MOOD_SCORE,
+        None if is_asked => MOOD_SCORE,
         None => 0,
     };
     if has_scope(&plain) || has_unspaced(body, UNSPACED_SCOPE) {
         score += SCOPE_SCORE;
     }
     // "Check every crate" names a task of today. "From now on" names none.
-    if is_asked && has_standing_scope(&plain) {
+    if is_asked && (has_standing_scope(&plain) || has_unspaced(body, UNSPACED_STANDING)) {
         score += STANDING_SCORE;
     }
     if binds(body) {
@@ -130,7 +140,8 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
         score += 1;
     }
     // "I always forget the date" has a scope, but tells of the speaker. A label in capitals outweighs that.
-    if plain.first().is_some_and(|word| WORD_CLASSES.first_person.contains(word)) && !label && !is_wish {
+    let is_of_speaker = plain.first().is_some_and(|word| WORD_CLASSES.first_person.contains(word));
+    if is_of_speaker && !label && !is_wish && !(obliges && speaks_of_thing(&plain)) {
         score -= 2;
     }
     score
@@ -145,29 +156,34 @@ pub(crate) fn is_question(sentence: &str) -> bool {
         || UNSPACED_QUESTIONS.split(' ').any(|mark| end.trim_end_matches(['。', '.']).ends_with(mark))
 }
 
-/// Returns whether a question asks for something that holds from now on: "Could you always answer in French?"
-fn is_standing_request(sentence: &str) -> bool {
-    static REQUESTS: LazyLock<PhraseSet> = LazyLock::new(|| PhraseSet::of([REQUEST_PHRASES].into_iter()));
-    if has_unspaced(sentence, UNSPACED_REQUESTS) {
-        return has_unspaced(sentence, UNSPACED_SCOPE);
+/// Returns whether a word is one for each thing of a kind.
+pub(super) fn is_each(word: &str) -> bool {
+    static EACH_SET: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| EACH.split_whitespace().collect());
+    EACH_SET.contains(word)
+}
+
+/// Returns whether a sentence allows something again: "You may use tables again."
+fn is_return(sentence: &str) -> bool {
+    withdrawal::permits(sentence) && withdrawal::returns(sentence)
+}
+
+/// Returns whether a sentence of a script without blanks commands or forbids.
+fn has_unspaced_command(sentence: &str) -> bool {
+    if sentence.is_ascii() {
+        return false;
     }
-    let words = plain_words(sentence);
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let start = &words[..words.len().min(MAX_REQUEST_START)];
-    // "Can you show me every file" is about one answer. "Every answer" is not.
-    let is_of_each_answer =
-        words.windows(2).any(|pair| EACH.contains(&pair[0]) && subject_of(pair[1]) == Some(ANSWERS));
-    has_phrase(&REQUESTS, start) && (has_standing_scope(&words) || is_of_each_answer)
+    let is_of_person = UNSPACED_PERSONS.split(' ').any(|person| sentence.trim_start().starts_with(person));
+    let tells = |mark: &str| is_of_person && UNSPACED_MODALS.split(' ').any(|modal| modal == mark);
+    let end = sentence.trim_end().trim_end_matches(['.', '!', '。', '！', '~', ' ']);
+    UNSPACED_COMMANDS.split(' ').any(|mark| sentence.contains(mark) && !tells(mark))
+        // The Korean prohibition without politeness is one syllable at the end.
+        || end.ends_with("지 마") || end.ends_with("지마")
 }
 
 /// Returns whether words have a scope that holds beyond the next answer.
 pub(super) fn has_standing_scope(words: &[&str]) -> bool {
     has_phrase(&WORD_CLASSES.standing, words)
 }
-
-/// The words for each one, in several languages.
-const EACH: &[&str] =
-    &["every", "each", "all", "jede", "jeder", "chaque", "cada", "ogni", "каждый", "elk", "elke", "każdą"];
 
 /// The meaning of a sentence without a verb for a thing that it names as absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,7 +227,9 @@ fn absence(words: &[String]) -> Option<Absence> {
         return None;
     }
     // "No tests failed" and "no backups were made" tell of something.
-    let tells = |word: &&str| is_auxiliary(word) || word.ends_with("ed") && *word != "allowed";
+    let is_modal = |word: &str| MODAL_VERBS.split_whitespace().any(|modal| modal == word);
+    let tells =
+        |word: &&str| is_auxiliary(word) && !is_modal(word) || word.ends_with("ed") && *word != "allowed";
     let is_remark = others.first().is_some_and(tells) || EXCEPTIONS.contains(noun.trim_start_matches("d'"));
     Some(if is_remark { Absence::Remarked } else { Absence::Forbidden })
 }
@@ -245,20 +263,6 @@ const BEFORE_PROHIBITIONS: &[&str] = &[
     "absoluut",
     "absolutnie",
 ];
-
-/// Words of obligation behind the model's answers: "answers must be short".
-const OBLIGATIONS: &str = "must should shall has have need needs müssen muss sollen soll sollten sollte dürfen darf doit doivent debe \
-    deben deve devem devono должен должна должно должны moet moeten mogen musi muszą powinny powinna";
-
-/// Returns whether words oblige the model's answers to something: "Las respuestas deben ser cortas."
-fn obliges_answers(words: &[&str]) -> bool {
-    let start = &words[..words.len().min(MAX_REQUEST_START)];
-    let Some(at) = start.iter().position(|word| subject_of(word) == Some(ANSWERS)) else { return false };
-    let obliges = |word: &&str| OBLIGATIONS.split_whitespace().any(|obligation| obligation == *word);
-    // "Have" obliges only with "to": "all answers have to be short".
-    let mut rest = words[at + 1..].windows(2).take(2);
-    rest.any(|pair| obliges(&pair[0]) && (!["has", "have"].contains(&pair[0]) || pair[1] == "to"))
-}
 
 /// Returns a sentence without the number of an item in a list.
 fn without_list_mark(sentence: &str) -> &str {
@@ -333,7 +337,7 @@ impl PhraseSet {
     }
 
     /// Returns the number of words of the longest phrase that `words` begin with; 0 if there is none.
-    fn prefix_len(&self, words: &[&str]) -> usize {
+    pub(super) fn prefix_len(&self, words: &[&str]) -> usize {
         let [first, others @ ..] = words else { return 0 };
         let rests = self.0.get(first).into_iter().flatten();
         rests.filter(|rest| starts_with(others, rest)).map(|rest| rest.len() + 1).max().unwrap_or(0)
@@ -380,13 +384,36 @@ pub(super) fn words_of(text: &str) -> Vec<String> {
     for char in text.chars() {
         match char {
             '’' | '\'' => spaced.push('\''),
-            ',' | ':' | ';' | '(' | ')' | '–' | '—' | '，' | '、' | '：' => spaced.push_str(" | "),
-            _ if char.is_alphanumeric() || char == '-' || char == '_' => spaced.extend(char.to_lowercase()),
+            ',' | ':' | ';' | '(' | ')' | '–' | '—' | '，' | '、' | '：' | '،' | '؛' => {
+                spaced.push_str(" | ")
+            }
+            _ if char.is_alphanumeric() || is_combining(char) || char == '-' || char == '_' => {
+                spaced.extend(char.to_lowercase());
+            }
             _ => spaced.push(' '),
         }
     }
     let words = spaced.split_whitespace().map(|word| word.trim_matches(['\'', '-']));
     words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// Returns words without the French elision before a vowel: "arrêter d'utiliser" is "arrêter de utiliser".
+pub(super) fn without_elision<'w>(words: &[&'w str]) -> Vec<&'w str> {
+    let parts = words.iter().flat_map(|word| match word.strip_prefix("d'") {
+        Some(rest) => [Some("de"), Some(rest)],
+        None => [Some(*word), None],
+    });
+    parts.flatten().collect()
+}
+
+/// Returns whether a character joins the letters of a word without being a letter: accents of decomposed text, and the
+/// signs of Indic and Arabic scripts.
+fn is_combining(char: char) -> bool {
+    matches!(
+        char,
+        '\u{300}'..='\u{36f}' | '\u{93c}' | '\u{94d}' | '\u{9bc}' | '\u{9cd}' | '\u{a4d}' | '\u{acd}' | '\u{bcd}'
+            | '\u{c4d}' | '\u{ccd}' | '\u{d4d}' | '\u{64b}'..='\u{652}' | '\u{200c}' | '\u{200d}'
+    )
 }
 
 /// Splits a label in capitals from the text behind it: `HARD CONSTRAINT: only Python`.
@@ -426,8 +453,12 @@ fn is_command(words: &[String]) -> bool {
 
 /// Returns whether a clause is an imperative behind a scope: "from now on answer in French".
 fn is_imperative_behind_scope(clause: &[&str]) -> bool {
-    let scope = WORD_CLASSES.standing.prefix_len(clause);
-    scope > 0 && is_imperative(&clause[scope..])
+    // "So please, and from now on never push" has connectives before its scope.
+    let start = clause.iter().take_while(|word| WORD_CLASSES.lead_ins.contains(*word)).count();
+    [0, start].into_iter().any(|start| {
+        let scope = WORD_CLASSES.standing.prefix_len(&clause[start..]);
+        scope > 0 && is_imperative(&clause[start + scope..])
+    })
 }
 
 /// Returns whether a clause only leads to the command behind it: "Please, answer in French", "By the way, no tables".
@@ -495,6 +526,9 @@ fn is_imperative(clause: &[&str]) -> bool {
     if let ["don't" | "dont", _, ..] | ["do", "not", _, ..] = clause[start..] {
         return true;
     }
+    if let Some(is_command) = is_command_of_script(clause) {
+        return is_command;
+    }
     // Lead-ins such as "please", "always" or "niemals" may precede the verb of a command.
     let [first, rest @ ..] = &clause[start..] else { return false };
     if WORD_CLASSES.openers.contains(first) || WORD_CLASSES.subordinators.contains(first) {
@@ -505,6 +539,32 @@ fn is_imperative(clause: &[&str]) -> bool {
     let is_number = first.chars().all(|char| char.is_ascii_digit());
     let is_subject = begins_with_auxiliary(rest);
     !is_verbal_noun && !is_number && !is_subject && !rest.is_empty()
+}
+
+/// Returns whether a clause is a command by the grammar of its script; `None` for scripts whose commands begin with
+/// their verb.
+fn is_command_of_script(clause: &[&str]) -> Option<bool> {
+    let (first, last) = (clause.first()?, clause.last()?);
+    // Marks tell the commands of Chinese, Japanese and Korean.
+    if clause.iter().any(|word| word.chars().any(is_unspaced)) {
+        return Some(false);
+    }
+    // Hindi has the verb at the end.
+    if last.chars().any(|char| matches!(char, '\u{900}'..='\u{97f}')) {
+        let has_word =
+            clause.iter().any(|word| HINDI_COMMANDS.split_whitespace().any(|command| command == *word));
+        return Some(has_word || HINDI_COMMAND_ENDINGS.iter().any(|ending| last.ends_with(ending)));
+    }
+    if !first.chars().any(|char| matches!(char, '\u{620}'..='\u{64a}')) {
+        return None;
+    }
+    // Arabic forbids by a form of the second person, and a noun has the article.
+    let start = clause.iter().take_while(|word| WORD_CLASSES.lead_ins.contains(*word)).count();
+    match clause[start..] {
+        ["لا", verb, ..] => Some(verb.starts_with('ت')),
+        [noun, ..] if noun.starts_with("ال") && !noun.starts_with("الت") => Some(false),
+        _ => None,
+    }
 }
 
 /// Returns whether words begin with a form of an auxiliary verb, so that the word before them is a subject.

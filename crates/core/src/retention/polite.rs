@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use super::lexicon::EACH;
 use super::mood::{CLAUSE, MAX_REQUEST_START, PhraseSet, has_phrase, is_function_word};
 use super::subjects::subject_of;
 
@@ -20,7 +21,11 @@ const WISHES: &str = "i want you to, i need you to, i'd like you to, i would lik
     piacerebbe che, preferisco, preferirei, preferiamo, я хочу чтобы, хочу чтобы, я бы хотел чтобы, я бы хотела чтобы, мне \
     хотелось бы чтобы, хотелось бы чтобы, я предпочитаю, предпочитаю, ik wil dat je, ik wil dat u, ik wil graag dat je, ik wil \
     graag dat u, ik zou graag willen dat je, ik heb liever, ik verkies, chcę żebyś, chcę abyś, chciałbym żebyś, chciałabym \
-    żebyś, chciałbym abyś, chciałabym abyś, wolę, wolałbym, wolałabym";
+    żebyś, chciałbym abyś, chciałabym abyś, wolę, wolałbym, wolałabym, jag vill att du, jag \
+    vill att ni, jag skulle vilja att du, jag önskar att du, jag behöver att du, jag föredrar, я хочу щоб, хочу щоб, я б хотів щоб, \
+    я б хотіла щоб, хотілося б щоб, надаю перевагу, tôi muốn bạn, mình muốn bạn, tôi cần bạn, tôi thích, saya ingin kamu, saya ingin \
+    anda, saya mau kamu, aku ingin kamu, aku mau kamu, saya minta, saya harap kamu, saya lebih suka, أريد منك أن, أريدك أن, أود منك أن, \
+    أود أن, أرجو أن, أفضل, मैं चाहता हूँ कि, मैं चाहती हूँ कि, मुझे पसंद है कि, senden istiyorum, tercih ederim";
 
 /// Beginnings of wishes that are common in talk about anything: "I'd like a coffee". They are about the work only beside a
 /// word for the model's answers.
@@ -31,13 +36,16 @@ const LOOSE_WISHES: &str = "i want, i need, i'd like, i would like, i'd rather, 
     si, ce serait mieux que, quiero, quisiera, me gustaría, sería bueno que, sería mejor que, sería bueno si, quero, gostaria \
     de, seria bom se, seria bom que, seria melhor se, vorrei, voglio, sarebbe bello se, sarebbe meglio se, было бы хорошо \
     если, хотелось бы, я хочу, ik wil, ik wil graag, ik zou graag, het zou fijn zijn als, het zou goed zijn als, chcę, \
-    chciałbym, chciałabym, byłoby dobrze gdyby, byłoby miło gdyby";
+    chciałbym, chciałabym, byłoby dobrze gdyby, byłoby miło gdyby, jag vill ha, jag skulle vilja ha, jag vill, det vore \
+    bra om, det vore fint om, я хочу, хотілося б, було б добре якби, tôi muốn, mình muốn, saya ingin, saya mau, aku mau, akan bagus \
+    kalau, أريد, أود, मुझे चाहिए";
 
 /// Words of courtesy that make what they stand beside a request.
-const PLEAS: &str = "please pls kindly bitte svp stp favor favore пожалуйста alsjeblieft alstublieft proszę";
+const PLEAS: &str = "please pls kindly bitte svp stp favor favore пожалуйста alsjeblieft alstublieft proszę \
+    snälla vänligen lütfen ласка lòng tolong mohon harap رجاء رجاءً الرجاء فضلك يرجى कृपया";
 
 /// Words of "s'il te plaît", "por favor" and "per favore", which are no courtesy alone.
-const PLEA_PARTS: &str = "s'il te vous plaît plait por per";
+const PLEA_PARTS: &str = "s'il te vous plaît plait por per будь vui من";
 
 /// Returns whether words begin with a wish about the work.
 pub(super) fn is_wish(words: &[&str]) -> bool {
@@ -46,7 +54,19 @@ pub(super) fn is_wish(words: &[&str]) -> bool {
     let start = &words[..words.len().min(MAX_REQUEST_START)];
     // "I want all replies in French" is about the work, and "I want to see Rome" is not.
     let is_about_answers = || words.iter().any(|word| subject_of(word) == Some(ANSWERS));
-    has_phrase(&WISH_SET, start) || has_phrase(&LOOSE_SET, start) && is_about_answers()
+    has_phrase(&WISH_SET, start)
+        || has_phrase(&LOOSE_SET, start) && is_about_answers()
+        || is_wish_about_each(words, &LOOSE_SET)
+}
+
+/// Returns whether words wish something for each thing of a kind, or for none: "I want every function documented".
+fn is_wish_about_each(words: &[&str], wishes: &PhraseSet) -> bool {
+    static EACH_SET: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| EACH.split_whitespace().collect());
+    (0..words.len().min(MAX_REQUEST_START)).any(|at| {
+        let length = wishes.prefix_len(&words[at..]);
+        // "I want all of it" is about one thing.
+        matches!(words[at + length..], [each, thing, _, ..] if length > 0 && EACH_SET.contains(each) && !is_function_word(thing))
+    })
 }
 
 /// The subject whose words name the model's answers.

@@ -16,12 +16,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use super::lexicon::{ADDING_CHANGE_CUES, CASUAL_CHANGE_CUES, LEXICONS, UNSPACED_CHANGES};
-use super::mood::{
-    ORDER_SCORE, PhraseSet, has_phrase, has_unspaced, is_function_word, order_score, plain_words,
-};
+use super::change_cues::ChangeCues;
+use super::lexicon::LEXICONS;
+use super::mood::{ORDER_SCORE, is_function_word, order_score, plain_words};
+use super::named_things::{changes_version, name_other_things, short_names};
 use super::statement_form::StatementForm;
 use super::subjects::{StatementSubjects, is_subject_term, subject_of};
+use super::withdrawal::{Withdrawal, permits, returns, withdrawals};
 use crate::retention_report::facts::is_unspaced;
 
 /// The most statements that are compared with each other: the newest ones.
@@ -66,11 +67,13 @@ struct ComparableStatement {
     words: BTreeSet<String>,
     values: BTreeSet<String>,
     subjects: StatementSubjects,
-    announces_change: bool,
-    /// `true` if the statement announces a change by a cue that is rare in other talk.
-    is_clear_change: bool,
-    /// `true` if the statement announces a change by a cue that takes something back: "forget", "no longer".
-    takes_back: bool,
+    cues: ChangeCues,
+    /// What the statement takes back.
+    withdrawals: Vec<Withdrawal>,
+    /// `true` if the statement allows something.
+    permits: bool,
+    /// `true` if the statement returns to what was before: "again", "from now on".
+    returns: bool,
     is_order: bool,
     /// `true` if the statement is an order without its label too. "FACT: Bo is on call" has only the label.
     has_order_form: bool,
@@ -80,7 +83,11 @@ struct ComparableStatement {
 impl ComparableStatement {
     /// Returns whether the statement has what can replace an earlier one: a value, or the announcement of a change.
     fn may_replace(&self) -> bool {
-        self.announces_change || !self.values.is_empty() || !self.subjects.values.is_empty()
+        self.cues.announces_change
+            || self.permits
+            || !self.withdrawals.is_empty()
+            || !self.values.is_empty()
+            || !self.subjects.values.is_empty()
     }
 
     /// Returns whether both statements speak of things of one kind, and each of another thing: "use UTC in the logs" and
@@ -101,6 +108,59 @@ impl ComparableStatement {
             && is_told_apart(&later.form.subject_kinds, &self.words)
     }
 
+    /// Returns whether a later statement takes back what this order is about: "forget the rule about tabs".
+    fn is_taken_back_by(&self, later: &Self) -> bool {
+        let terms: BTreeSet<String> = self.words.union(&self.values).cloned().collect();
+        later.withdrawals.iter().any(|withdrawal| withdrawal.ends(self.form.is_negative, &terms))
+    }
+
+    /// Returns whether a later statement allows what this order forbids: "you may use tables again".
+    fn is_allowed_by(&self, later: &Self, overlap: &Overlap) -> bool {
+        // A permission for a part of the work leaves the prohibition as it is elsewhere.
+        let is_known = |word: &String| self.form.qualifiers.contains(word) || self.words.contains(word);
+        let is_as_wide = later.form.qualifiers.iter().all(is_known);
+        let object: BTreeSet<&String> = self.form.things.difference(&self.form.qualifiers).collect();
+        let is_object_named = match object.is_empty() {
+            true => !self.form.things.is_empty() && self.form.things.is_subset(&later.words),
+            false => object.iter().all(|thing| later.words.contains(*thing)),
+        };
+        self.form.is_negative
+            && later.permits
+            && is_as_wide
+            && (overlap.repeated() >= REPEATED_BY_PERMISSION
+                || later.returns && (is_object_named || self.shares_letters(later)))
+    }
+
+    /// Returns whether two statements of a script without blanks have enough pairs of letters in common.
+    fn shares_letters(&self, later: &Self) -> bool {
+        let shared: Vec<&String> =
+            self.words.intersection(&later.words).filter(|term| term.chars().all(is_unspaced)).collect();
+        // A word of Korean is often a single pair.
+        let is_korean = shared.iter().any(|term| term.chars().any(|char| char >= '\u{ac00}'));
+        shared.len() >= if is_korean { 1 } else { MIN_SHARED_TERMS }
+    }
+
+    /// Returns whether both statements name things of one kind, and the later one another thing: "restart server B"
+    /// after "restart server A".
+    fn is_of_other_thing(&self, later: &Self) -> bool {
+        let (mine, others) = (&self.form.named_things, &later.form.named_things);
+        // "We moved to node 20" names the new one, and "use server B" chooses between the two.
+        let is_change = later.cues.takes_back && others.iter().any(|thing| thing.follows_change);
+        self.has_order_form && name_other_things(mine, others) && !is_change && !self.form.chooses
+    }
+
+    /// Returns whether the words that differ are names of different things: "email Anna" and "email Bob".
+    fn differs_in_names(&self, later: &Self) -> bool {
+        let are_names = |words: &BTreeSet<String>, others: &BTreeSet<String>, names: &BTreeSet<String>| {
+            let mut own = words.difference(others).peekable();
+            own.peek().is_some() && own.all(|word| names.contains(word))
+        };
+        let is_choice = self.form.chooses || self.words.contains(NAME) && later.words.contains(NAME);
+        !is_choice
+            && are_names(&self.words, &later.words, &self.form.proper_names)
+            && are_names(&later.words, &self.words, &later.form.proper_names)
+    }
+
     /// Returns whether both statements are about one subject: the only one of its kind, or one that a further word
     /// tells.
     fn has_subject_of(&self, later: &Self) -> bool {
@@ -109,6 +169,9 @@ impl ComparableStatement {
         !subjects.is_empty() && (!others.is_empty() || self.subjects.share_a_single(&later.subjects))
     }
 }
+
+/// The subject of statements that give a name.
+const NAME: &str = "§name";
 
 /// The statements that hold each word. Comparing all pairs of 2,000 statements would take millions of comparisons.
 struct WordIndex<'s> {
@@ -184,7 +247,7 @@ pub(crate) fn has_order_form(text: &str) -> bool {
 
 /// Returns whether a statement names a value or announces a change.
 pub(crate) fn is_telling(text: &str) -> bool {
-    text.bytes().any(|byte| byte.is_ascii_digit()) || announces_change(text, &plain_words(text))
+    text.bytes().any(|byte| byte.is_ascii_digit()) || ChangeCues::of(text).announces_change
 }
 
 /// The words that two statements have in common, by weight.
@@ -206,11 +269,15 @@ impl Overlap {
     fn of(earlier: &ComparableStatement, later: &ComparableStatement, index: &WordIndex<'_>) -> Self {
         let (earlier_weight, later_weight) =
             (index.total_weight(&earlier.words), index.total_weight(&later.words));
-        let shared_terms = earlier.words.intersection(&later.words).count();
+        let all_shared = earlier.words.intersection(&later.words);
+        // A short name tells two things apart, and is no verb and no object.
+        let is_name = |term: &&String| term.chars().all(|char| char.is_ascii_uppercase());
+        let (names, terms): (Vec<&String>, Vec<&String>) = all_shared.partition(is_name);
+        let shared_terms = terms.len();
         Self {
             shared: index.total_weight(earlier.words.intersection(&later.words)),
             shared_terms,
-            own_terms: earlier.words.len() - shared_terms,
+            own_terms: earlier.words.len() - shared_terms - names.len(),
             earlier_weight,
             least_weight: earlier_weight.min(later_weight),
             most_weight: earlier_weight.max(later_weight),
@@ -245,21 +312,27 @@ fn replaced_share(
     if overlap.least_weight == 0.0 || overlap.shared == 0.0 {
         return None;
     }
+    let all = earlier.words.union(&later.words);
+    if earlier.is_order && (earlier.is_taken_back_by(later) || earlier.is_allowed_by(later, &overlap)) {
+        return Some(overlap.shared / index.total_weight(all));
+    }
     // "Invoice 4712 is paid now" says nothing of invoice 4711.
-    let is_other_thing = earlier.form.names_other_thing(&later.form) && !overlap.names_old_value;
+    let is_other_thing = earlier.form.names_other_thing(&later.form) && !overlap.names_old_value
+        || earlier.is_of_other_thing(later);
     if earlier.subjects.differ_in_class(&later.subjects)
         || is_other_thing
         || earlier.speaks_of_other_thing(later)
     {
         return None;
     }
-    let is_excluded = earlier.subjects.are_excluded_by(&later.subjects)
-        && earlier.is_order
-        && (later.is_order || later.announces_change)
-        && earlier.form.is_negative == later.form.is_negative
-        && !earlier.form.differs_in_scope(&later.form);
-    let is_replaced = is_excluded
-        || if !later.announces_change {
+    let (old, new) = (&earlier.form, &later.form);
+    let is_other_version = later.cues.takes_back
+        && earlier.has_order_form
+        && !old.differs_in_scope(new)
+        && changes_version(&old.named_things, &new.named_things, false);
+    let is_replaced = is_excluded(earlier, later)
+        || is_other_version
+        || if !later.cues.announces_change {
             is_same_with_other_value(earlier, later, &overlap)
         } else if !announces_change_of(earlier, later, &overlap) {
             false
@@ -268,8 +341,23 @@ fn replaced_share(
         } else {
             true
         };
-    let all = earlier.words.union(&later.words);
     is_replaced.then(|| overlap.shared / index.total_weight(all))
+}
+
+/// Returns whether a later statement names values that exclude those of an earlier order: "Pacific time" after "UTC".
+fn is_excluded(earlier: &ComparableStatement, later: &ComparableStatement) -> bool {
+    let (old, new) = (&earlier.subjects, &later.subjects);
+    // Several tools of one kind may be in use, so only a choice or a clear change ends the use of one.
+    let is_settled =
+        !old.may_add_up() || later.cues.takes_back || earlier.form.chooses && later.cues.announces_change;
+    old.are_excluded_by(new)
+        && is_settled
+        && earlier.is_order
+        && (later.is_order || later.cues.announces_change)
+        // "Never use UTC" and "never use CET" add up.
+        && !earlier.form.is_negative
+        && !later.form.is_negative
+        && !earlier.form.differs_in_scope(&later.form)
 }
 
 /// Returns whether both statements are equal but for a value.
@@ -297,12 +385,12 @@ fn announces_change_of(
     overlap: &Overlap,
 ) -> bool {
     let (share, repeated) = (overlap.share(), overlap.repeated());
-    let is_meant = later.is_clear_change
+    let is_meant = later.cues.is_clear_change
         || overlap.has_other_value
         || repeated >= REPEATED_WITH_CASUAL_CUE && overlap.share_of_longer() >= SHARE_WITH_CUE;
     // One word of a short remark is a large share of the remark, and says nothing of the order.
     let is_about_order =
-        !earlier.is_order || later.is_order || later.is_clear_change || repeated >= SHARE_WITH_CUE;
+        !earlier.is_order || later.is_order || later.cues.is_clear_change || repeated >= SHARE_WITH_CUE;
     let has_enough = is_meant && is_about_order && share >= SHARE_WITH_CUE;
     // A change that names the old value ("500, no longer 300") needs fewer common words than another one.
     has_enough
@@ -324,7 +412,7 @@ fn ends_order(earlier: &ComparableStatement, later: &ComparableStatement, overla
     let is_withdrawn =
         withdrawn.iter().any(|word| earlier.words.contains(word) || earlier.values.contains(word));
     if has_other_polarity(earlier, later) {
-        let is_taken_back = later.takes_back && (names_change_of_value || is_withdrawn);
+        let is_taken_back = later.cues.takes_back && (names_change_of_value || is_withdrawn);
         return overlap.repeated() >= REPEATED_BY_PERMISSION || is_taken_back;
     }
     let differs_in_scope = earlier.form.differs_in_scope(&later.form) && !is_withdrawn;
@@ -332,51 +420,31 @@ fn ends_order(earlier: &ComparableStatement, later: &ComparableStatement, overla
         return false;
     }
     let is_of_subject = earlier.has_subject_of(later);
-    if later.takes_back {
-        return overlap.shared_terms >= MIN_SHARED_TERMS || names_change_of_value || is_of_subject;
+    let is_announced = earlier.form.chooses && later.cues.announces_change;
+    if changes_version(&earlier.form.named_things, &later.form.named_things, is_announced) {
+        return true;
+    }
+    // "The build is green now" says nothing new after "keep the build green".
+    let has_news = !later.words.is_subset(&earlier.words) || overlap.has_other_value || is_withdrawn;
+    if later.cues.takes_back {
+        let is_about_order = overlap.shared_terms >= MIN_SHARED_TERMS || is_of_subject;
+        return is_about_order && has_news || names_change_of_value;
     }
     // Prohibitions add up: what was forbidden stays so, whatever is forbidden from now on.
     if earlier.form.is_negative {
         return is_same_with_other_value(earlier, later, overlap);
     }
-    let is_new_version = overlap.shared_terms >= MIN_SHARED_TERMS && overlap.own_terms <= MAX_OWN_TERMS;
+    // The place of the work is no object: "run lint in CI" and "run tests in CI".
+    let places = earlier.form.qualifiers.intersection(&later.form.qualifiers);
+    let shared_places = if earlier.form.chooses { 0 } else { places.count() };
+    let is_new_version = overlap.shared_terms >= MIN_SHARED_TERMS + shared_places
+        && overlap.own_terms <= MAX_OWN_TERMS
+        && !later.cues.is_addition
+        && !earlier.differs_in_names(later);
     // The only subject of its kind is not enough without a value: a branch may have several orders.
     let has_values = !earlier.values.is_empty() && !later.values.is_empty();
     let is_subject_changed = is_of_subject && (overlap.shared_terms >= MIN_SHARED_TERMS || has_values);
     names_change_of_value || is_new_version || is_subject_changed
-}
-
-/// Returns whether a statement of `words` announces a change: "from now on", "the deadline moved to".
-fn announces_change(text: &str, words: &[String]) -> bool {
-    static CHANGE_CUES: LazyLock<PhraseSet> =
-        LazyLock::new(|| PhraseSet::of(LEXICONS.iter().map(|lexicon| lexicon.change_cues)));
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    has_phrase(&CHANGE_CUES, &words) || has_unspaced(text, UNSPACED_CHANGES)
-}
-
-/// Returns whether a statement of `words` announces a change by a cue that is rare in other talk.
-fn announces_clearly(text: &str, words: &[String]) -> bool {
-    static CLEAR_CUES: LazyLock<PhraseSet> = LazyLock::new(|| {
-        let is_casual = |cue: &&str| CASUAL_CHANGE_CUES.split_whitespace().any(|casual| casual == cue.trim());
-        let cues = LEXICONS.iter().flat_map(|lexicon| lexicon.change_cues.split(','));
-        PhraseSet::of(cues.filter(|cue| !is_casual(cue)))
-    });
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    has_phrase(&CLEAR_CUES, &words) || has_unspaced(text, UNSPACED_CHANGES)
-}
-
-/// Returns whether a statement of `words` announces a change by a cue that takes something back.
-fn takes_back(text: &str, words: &[String]) -> bool {
-    static WITHDRAWING_CUES: LazyLock<PhraseSet> = LazyLock::new(|| {
-        let is_adding = |cue: &&str| {
-            CASUAL_CHANGE_CUES.split_whitespace().any(|casual| casual == cue.trim())
-                || ADDING_CHANGE_CUES.split(',').any(|adding| adding.trim() == cue.trim())
-        };
-        let cues = LEXICONS.iter().flat_map(|lexicon| lexicon.change_cues.split(','));
-        PhraseSet::of(cues.filter(|cue| !is_adding(cue)))
-    });
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    has_phrase(&WITHDRAWING_CUES, &words) || has_unspaced(text, UNSPACED_CHANGES)
 }
 
 /// The longest label in capitals, in bytes.
@@ -388,10 +456,7 @@ fn subject(message: usize, text: &str) -> ComparableStatement {
         let cues = LEXICONS.iter().flat_map(|lexicon| lexicon.change_cues.split(','));
         cues.map(str::trim).collect()
     });
-    let all = plain_words(text);
-    let announces_change = announces_change(text, &all);
-    let is_clear_change = announces_change && announces_clearly(text, &all);
-    let takes_back = announces_change && takes_back(text, &all);
+    let cues = ChangeCues::of(text);
     let is_order = order_score(text) >= ORDER_SCORE;
     let has_order_form = has_order_form(text);
     let form = StatementForm::of(without_kind(text));
@@ -406,16 +471,22 @@ fn subject(message: usize, text: &str) -> ComparableStatement {
     let words = words.filter(|word| !word.is_empty());
     // "Update: …" announces a change, but does not name the subject.
     let words = words.filter(|word| {
-        !is_function_word(word) && !CUE_WORDS.contains(*word) && word.chars().nth(2).is_some()
+        let is_long = word.chars().nth(2).is_some() || word.chars().any(is_unspaced);
+        is_long && !is_function_word(word) && !CUE_WORDS.contains(*word)
     });
     ComparableStatement {
         message,
-        words: words.flat_map(terms).chain(subjects.terms.iter().map(|term| (*term).to_owned())).collect(),
+        words: words
+            .flat_map(terms)
+            .chain(subjects.terms.iter().map(|term| (*term).to_owned()))
+            .chain(short_names(without_kind(text)))
+            .collect(),
         values: values.into_iter().map(str::to_owned).collect(),
         subjects,
-        announces_change,
-        is_clear_change,
-        takes_back,
+        cues,
+        withdrawals: withdrawals(text, cues.takes_back),
+        permits: permits(text) && !form.is_negative,
+        returns: returns(text),
         is_order,
         has_order_form,
         form,
@@ -449,7 +520,7 @@ fn is_capital_label(label: &str) -> bool {
 }
 
 /// Returns the terms by which a word is compared: its stem, or its pairs of letters in scripts without blanks.
-pub(super) fn terms(word: &str) -> Vec<String> {
+pub(crate) fn terms(word: &str) -> Vec<String> {
     let letters: Vec<char> = word.chars().collect();
     if !letters.iter().any(|letter| is_unspaced(*letter)) {
         return vec![stem(word)];
@@ -672,5 +743,106 @@ mod tests {
         let unmarked: Vec<_> =
             pairs.into_iter().filter(|(earlier, later)| replaced(&[earlier, later])[0].is_none()).collect();
         assert!(unmarked.is_empty(), "{unmarked:#?}");
+    }
+
+    fn unmarked<'p>(pairs: &[(&'p str, &'p str)]) -> Vec<(&'p str, &'p str)> {
+        let is_unmarked = |(earlier, later): &&(&str, &str)| replaced(&[earlier, later])[0].is_none();
+        pairs.iter().filter(is_unmarked).copied().collect()
+    }
+
+    #[test]
+    fn a_change_of_a_version_or_a_tool_replaces_the_order() {
+        let unmarked = unmarked(&[
+            ("Use Python 3.11.", "We upgraded to Python 3.12."),
+            ("Use Python 3.11.", "From now on use Python 3.12."),
+            ("Use Node 18 for the build.", "We moved to Node 20."),
+            ("Use Node 18.", "We've migrated to Node 20 last week."),
+            ("Install packages with npm.", "We switched from npm to pnpm."),
+            ("Use npm.", "We no longer use npm but pnpm."),
+            ("Use npm.", "We switched to pnpm."),
+            ("Answer in German.", "From today it's French."),
+            ("Deploy on Tuesday.", "Deployments are no longer on Tuesday but on Thursday."),
+            ("Nutze Python 3.11.", "Wir sind auf Python 3.12 umgestiegen."),
+            ("Utilise Node 18.", "On est passés à Node 20."),
+            ("Usa Python 3.11.", "Hemos pasado a Python 3.12."),
+            ("Use Python 3.11.", "Migramos para Python 3.12."),
+            ("Usa Python 3.11.", "Siamo passati a Python 3.12."),
+            ("Используй Python 3.11.", "Мы перешли на Python 3.12."),
+            ("Gebruik Python 3.11.", "We zijn overgestapt op Python 3.12."),
+            ("Używaj Python 3.11.", "Przeszliśmy na Python 3.12."),
+            ("Använd Python 3.11.", "Vi har uppgraderat till Python 3.12."),
+            ("使用 Python 3.11。", "我们升级到 Python 3.12 了。"),
+            ("使用 Node 18。", "我们已经迁移到 Node 20。"),
+            ("Node 18を使ってください。", "Node 20に移行しました。"),
+            ("Node 18을 사용하세요.", "Node 20으로 업그레이드했습니다."),
+            ("Use Java 17.", "The project is on Java 21 now."),
+            ("Use React 17.", "React was upgraded to 18."),
+            ("Use Webpack for bundling.", "We migrated from Webpack to Vite."),
+            ("Use npm.", "Wir sind von npm auf pnpm umgestiegen."),
+            ("Utilise npm.", "On est passés de npm à pnpm."),
+            ("Usa npm.", "Hemos pasado de npm a pnpm."),
+            ("Используй npm.", "Мы перешли с npm на pnpm."),
+        ]);
+        assert!(unmarked.is_empty(), "{unmarked:#?}");
+    }
+
+    #[test]
+    fn plain_words_take_an_order_back() {
+        let unmarked = unmarked(&[
+            ("Answer in French.", "French is no longer needed."),
+            ("Never use tables.", "You may use tables again."),
+            ("No tables.", "Tables are fine again."),
+            ("Never use tables.", "Tables are no longer forbidden."),
+            ("Use tabs for indentation.", "Forget the rule about tabs."),
+            ("Never use tables.", "Forget the rule about tables."),
+            ("Never use tables.", "The ban on tables is lifted."),
+            ("Always add a summary at the end.", "You can stop adding a summary."),
+            ("Always ask before you push.", "You don't have to ask before pushing anymore."),
+            ("Sign every reply with KV.", "Drop the KV."),
+            ("Always end with a summary.", "No more summaries."),
+            ("Antworte auf Französisch.", "Französisch ist nicht mehr nötig."),
+            ("Benutze keine Tabellen.", "Du darfst wieder Tabellen benutzen."),
+            ("Réponds en français.", "Le français n'est plus nécessaire."),
+            ("Responde en francés.", "El francés ya no hace falta."),
+            ("Rispondi in francese.", "Il francese non serve più."),
+            ("Отвечай на французском.", "На французском больше не нужно."),
+            ("Never touch the config.", "You're allowed to touch the config again."),
+            ("Don't use tables.", "Tables are allowed again."),
+            ("Keine Emojis.", "Emojis sind wieder erlaubt."),
+            ("Sin emojis.", "Puedes usar emojis otra vez."),
+            ("Inga tabeller.", "Du får använda tabeller igen."),
+            ("不要用表格。", "现在可以用表格了。"),
+            ("请每次都写总结。", "不用再写总结了。"),
+            ("表を使わないでください。", "また表を使ってもいいです。"),
+            ("표를 쓰지 마세요.", "이제 표를 써도 됩니다."),
+        ]);
+        assert!(unmarked.is_empty(), "{unmarked:#?}");
+    }
+
+    #[test]
+    fn names_tell_two_things_of_one_kind_apart() {
+        let pairs = [
+            ("Restart server A every night.", "From now on restart server B every night."),
+            ("Assign ticket X to Kim.", "Assign ticket Y to Kim now."),
+            ("Restart server 3 every night.", "From now on restart server 7 every night."),
+            ("Email Anna every Monday.", "From now on email Bob every Monday."),
+            ("Put the A list before the B list.", "From now on put the X list before the Y list."),
+            ("Run the QA job at night.", "From now on run the CI job at night."),
+            ("Back up Postgres to the vault nightly.", "From now on back up MySQL to the shelf hourly."),
+            ("Never use UTC.", "From now on never use CET."),
+            ("Always run lint in CI.", "From now on always run tests in CI."),
+            ("Keep x-axis labels short.", "Now keep y-axis labels long."),
+            ("不要删除数据库。", "现在可以删除日志了。"),
+            ("Use tabs in Go.", "Also use spaces in Go."),
+            ("Never use tables.", "You may use tables in the appendix."),
+            ("Run the tests before each commit.", "Skip the tests this time."),
+            ("Never touch the users table.", "Drop the users table."),
+            ("Keep the build green.", "The build is now green."),
+            ("Never use tabs.", "Stop using tabs."),
+            ("Fix the parser first.", "Forget the bug in the parser."),
+        ];
+        let marked: Vec<_> =
+            pairs.into_iter().filter(|(earlier, later)| replaced(&[earlier, later])[0].is_some()).collect();
+        assert!(marked.is_empty(), "{marked:#?}");
     }
 }

@@ -11,7 +11,14 @@ const HEADINGS: &str = "rule rules constraint constraints guideline guidelines r
     anforderungen konventionen einschränkungen règle règles consigne consignes contrainte contraintes exigences préférences \
     regla reglas restricciones normas requisitos preferencias regra regras restrições preferências regola regole vincoli \
     requisiti preferenze правило правила требования ограничения regels richtlijnen eisen afspraken zasada zasady reguły \
-    wymagania";
+    wymagania policy policies directive directives principle principles guardrail guardrails boundaries beschränkung \
+    beschränkungen grundsätze contraintes interdictions prohibiciones políticas divieti ограничение требование beperking \
+    beperkingen ograniczenia regler riktlinjer krav begränsningar kural kurallar kısıtlar kısıtlamalar вимоги обмеження tắc aturan \
+    peraturan ketentuan batasan القواعد قواعد قاعدة قيود شروط नियम शर्तें";
+
+/// Words that name rules as a key or a tag, and something else as a heading: "## Installation instructions".
+const MARKUP_NAMES: &str = "instruction instructions directive limitation limitations anweisung anweisungen instrucción \
+    instrucciones instrução instruções istruzione istruzioni инструкция инструкции instructie instructies instrukcje";
 
 /// Words that end a heading of prohibitions: "Don't:", "Please do not:".
 const PROHIBITING_ENDS: &[&str] = &["don't", "dont", "not", "avoid", "nicht", "niet"];
@@ -23,7 +30,8 @@ const UNSPACED_HEADINGS: &str =
 /// Labels that only stress what stands behind them.
 const STRESSES: &str = "important note reminder remember also ps wichtig hinweis achtung außerdem rappel attention aussi importante \
     nota ojo recuerda además atenção lembrete nota promemoria inoltre attenzione важно напоминание также внимание belangrijk \
-    verder ważne uwaga przypomnienie";
+    verder ważne uwaga przypomnienie viktigt obs påminnelse önemli dikkat hatırlatma важливо нагадування увага penting catatan ingat \
+    مهم ملاحظة تنبيه महत्वपूर्ण";
 
 /// The most words of a heading.
 const MAX_HEADING_WORDS: usize = 10;
@@ -54,6 +62,8 @@ impl RuleList {
 fn is_heading(line: &str) -> bool {
     let is_titled = line.starts_with('#') || line.starts_with("**");
     let text = line.trim_matches(['#', '*', '_', ' ']);
+    // YAML marks a text of several lines behind its key.
+    let text = text.trim_end_matches(['|', '>']).trim_end();
     let text = match text.strip_suffix([':', '：']) {
         Some(text) => text,
         None if is_titled => text,
@@ -72,14 +82,43 @@ fn is_heading(line: &str) -> bool {
 fn names_rules(text: &str, words: &[String]) -> bool {
     static HEADING_SET: LazyLock<BTreeSet<&'static str>> =
         LazyLock::new(|| HEADINGS.split_whitespace().collect());
-    words.iter().any(|word| HEADING_SET.contains(word.as_str()))
+    // Keys of YAML join their words: "house_rules".
+    words.iter().flat_map(|word| word.split(['_', '-'])).any(|word| HEADING_SET.contains(word))
         || UNSPACED_HEADINGS.split(' ').any(|mark| text.contains(mark))
+}
+
+/// Returns whether a key or a tag of markup names rules: "house_rules", "instructions", "systemRules".
+pub(super) fn names_rules_in_markup(name: &str) -> bool {
+    let mut spaced = String::new();
+    for char in name.chars() {
+        if char.is_uppercase() || "_-.".contains(char) {
+            spaced.push(' ');
+        }
+        spaced.push(char);
+    }
+    let words = plain_words(&spaced);
+    let is_named = |word: &String| MARKUP_NAMES.split_whitespace().any(|other| other == word);
+    words.len() <= MAX_SCOPE_WORDS && (names_rules(name, &words) || words.iter().any(is_named))
+}
+
+/// Returns whether the title of a section promises rules: "Instructions and constraints".
+pub(crate) fn is_rules_title(title: &str) -> bool {
+    let words = plain_words(title);
+    let is_named = |word: &String| MARKUP_NAMES.split_whitespace().any(|other| other == word);
+    words.len() <= MAX_HEADING_WORDS && (names_rules(title, &words) || words.iter().any(is_named))
+}
+
+/// Splits a label from the text behind it: "Rule: …", "constraint – …".
+fn split_label(line: &str) -> Option<(&str, &str)> {
+    let marks = [":", "：", " – ", " — ", " - ", "–", "—"];
+    let (label, body) =
+        marks.iter().filter_map(|mark| line.split_once(mark)).min_by_key(|(label, _)| label.len())?;
+    Some((label.trim(), body.trim_start()))
 }
 
 /// Returns whether a line begins with a heading of rules and goes on with them: "Rules: no emojis, answers in French."
 pub(super) fn begins_with_heading(line: &str) -> bool {
-    let Some((label, body)) = line.trim_start_matches(['-', '*', '#', '>', ' ']).split_once([':', '：'])
-    else {
+    let Some((label, body)) = split_label(line.trim_start_matches(['-', '*', '#', '>', ' '])) else {
         return false;
     };
     let words = plain_words(label);
@@ -90,8 +129,8 @@ pub(super) fn begins_with_heading(line: &str) -> bool {
 pub(super) fn without_stress(sentence: &str) -> &str {
     static STRESS_SET: LazyLock<BTreeSet<&'static str>> =
         LazyLock::new(|| STRESSES.split_whitespace().collect());
-    match sentence.split_once([':', '：']) {
-        Some((label, body)) if STRESS_SET.contains(label.trim().to_lowercase().as_str()) => body.trim_start(),
+    match split_label(sentence) {
+        Some((label, body)) if STRESS_SET.contains(label.to_lowercase().as_str()) => body,
         _ => sentence,
     }
 }

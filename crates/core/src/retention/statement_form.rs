@@ -9,12 +9,15 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use super::lexicon::{
-    CONTRASTS, DEFINITE_ARTICLES, KIND_PREPOSITIONS, LEXICONS, LIMIT_WORDS, NEGATIONS, NUMBER_UNITS,
-    OPENING_NEGATIONS, QUALIFYING_CONJUNCTIONS, QUALIFYING_PREPOSITIONS, UNQUALIFYING_WORDS, WITHDRAWALS,
+    CHOOSING_VERBS, CONTRASTS, DEFINITE_ARTICLES, KIND_PREPOSITIONS, LEXICONS, LIMIT_WORDS, NEGATIONS,
+    NUMBER_UNITS, OPENING_NEGATIONS, PROHIBITING_DETERMINERS, QUALIFYING_CONJUNCTIONS,
+    QUALIFYING_PREPOSITIONS, UNQUALIFYING_WORDS, UNSPACED_NEGATIONS, WITHDRAWALS,
 };
-use super::mood::{CLAUSE, is_auxiliary, is_function_word, is_lead_in, words_of};
+use super::mood::{CLAUSE, has_unspaced, is_auxiliary, is_function_word, is_lead_in, words_of};
+use super::named_things::{NamedThing, named_things, proper_names};
 use super::replaced::{number_and_unit, terms};
 use super::subjects::{is_class_value, subject_of};
+use crate::retention_report::facts::is_unspaced;
 
 /// The most words behind a preposition that belong to its phrase.
 const MAX_PHRASE_WORDS: usize = 3;
@@ -37,17 +40,32 @@ pub(super) struct StatementForm {
     pub(super) things: BTreeSet<String>,
     /// The words that tell which one of its kind a subject is: the report of "the report deadline".
     pub(super) subject_kinds: BTreeSet<String>,
+    /// The things that the statement names by kind and name: server A.
+    pub(super) named_things: Vec<NamedThing>,
+    /// The terms of names.
+    pub(super) proper_names: BTreeSet<String>,
+    /// `true` if the statement chooses one of several things: "use tabs".
+    pub(super) chooses: bool,
 }
 
 impl StatementForm {
     /// Reads the form of a statement.
     pub(super) fn of(text: &str) -> Self {
         let words = words_of(text);
+        let settings = settings(text);
+        let named_things = named_things(text, &settings);
+        let mut qualifiers = qualifiers(&words);
+        // "We moved to node 20" says what changes, and not where.
+        qualifiers
+            .retain(|word| !named_things.iter().any(|thing| thing.follows_change && thing.kind == *word));
         Self {
-            is_negative: is_negative(&words),
-            qualifiers: qualifiers(&words),
+            is_negative: is_negative(&words) || has_unspaced(text, UNSPACED_NEGATIONS),
+            qualifiers,
             withdrawn: withdrawn(&words),
-            settings: settings(text),
+            named_things,
+            proper_names: proper_names(text),
+            chooses: chooses(&words),
+            settings,
             subject_numbers: subject_numbers(&words),
             things: things(&words),
             subject_kinds: subject_kinds(&words),
@@ -92,8 +110,17 @@ fn is_negative(words: &[String]) -> bool {
     })
 }
 
+/// Returns whether the first verb of a statement is one of choice.
+fn chooses(words: &[String]) -> bool {
+    static CHOICES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(CHOOSING_VERBS));
+    let opens = |word: &&String| {
+        *word == CLAUSE || is_lead_in(word) || is_cue_word(word) || OPENING_WORDS.contains(&word.as_str())
+    };
+    words.iter().find(|word| !opens(word)).is_some_and(|word| CHOICES.contains(word.as_str()))
+}
+
 /// Returns the terms of a word by which statements are compared.
-fn compared(word: &str) -> Vec<String> {
+pub(super) fn compared(word: &str) -> Vec<String> {
     match subject_of(word) {
         Some(subject) => vec![subject.to_owned()],
         None => word.split('-').filter(|part| !part.is_empty()).flat_map(terms).collect(),
@@ -127,7 +154,7 @@ fn qualifiers(words: &[String]) -> BTreeSet<String> {
 }
 
 /// Returns whether a word announces a change by itself.
-fn is_cue_word(word: &str) -> bool {
+pub(super) fn is_cue_word(word: &str) -> bool {
     static CUE_WORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
         let cues = LEXICONS.iter().flat_map(|lexicon| lexicon.change_cues.split(','));
         cues.map(str::trim).collect()
@@ -138,17 +165,29 @@ fn is_cue_word(word: &str) -> bool {
 /// Returns whether a word may name a thing: no word of a closed class, no value, no number and no word of a subject.
 fn is_thing(word: &str) -> bool {
     static NO_THINGS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(UNQUALIFYING_WORDS));
-    let is_long = word.chars().nth(2).is_some();
+    let is_long = word.chars().nth(2).is_some() || word.chars().any(is_unspaced);
     let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
-    let says_nothing = is_function_word(word) || is_cue_word(word) || NO_THINGS.contains(word);
+    let says_nothing =
+        is_function_word(word) || is_cue_word(word) || is_negation(word) || NO_THINGS.contains(word);
     is_long && !has_digit && !says_nothing && !is_class_value(word) && subject_of(word).is_none()
+}
+
+/// Returns whether a word denies at some place of a clause.
+fn is_negation(word: &str) -> bool {
+    [NEGATIONS, OPENING_NEGATIONS, PROHIBITING_DETERMINERS]
+        .iter()
+        .any(|list| list.split_whitespace().any(|negation| negation == word))
 }
 
 /// Returns each clause without the words before its command, and without the command's verb.
 fn named_in_clauses(words: &[String]) -> impl Iterator<Item = &[String]> {
     words.split(|word| word == CLAUSE).map(|clause| {
-        let opens =
-            |word: &&String| is_lead_in(word) || is_cue_word(word) || OPENING_WORDS.contains(&word.as_str());
+        let opens = |word: &&String| {
+            is_lead_in(word)
+                || is_cue_word(word)
+                || is_negation(word)
+                || OPENING_WORDS.contains(&word.as_str())
+        };
         let start = clause.iter().take_while(opens).count();
         // A command begins with its verb. The subject of a statement has an article before it or a verb behind it.
         let is_command = match &clause[start..] {

@@ -9,6 +9,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
+use super::mood::is_function_word;
+use super::polite::is_plea_word;
+use super::statement_form::is_cue_word;
+
 /// A subject and the words for the subject, in several languages.
 struct Subject {
     /// The term that stands for all words of the subject. No text has the term, because of its sign.
@@ -64,9 +68,11 @@ const SUBJECTS: &[Subject] = &[
     },
     Subject {
         term: "§style",
-        words: "tone style answer answers reply replies respond response responses antwort antworten antworte tonfall stil \
+        words: "tone style answer answers answering reply replies replying respond responding response responses antwort antworten antworte tonfall stil \
             réponse réponses réponds respuesta respuestas responde resposta respostas risposta risposte ответ ответы \
-            odpowiedź odpowiedzi antwoord antwoorden",
+            odpowiedź odpowiedzi antwoord antwoorden répondre responder rispondere rispondi отвечай отвечать отвечайте beantworte \
+            odpowiadaj antwortest svar svara svaren svarar svaret cevap yanıt cevaplar yanıtlar відповідай відповідайте відповідь \
+            відповіді jawab jawaban jawablah balasan أجب إجابة الإجابة إجاباتك जवाब उत्तर",
         is_single: false,
     },
 ];
@@ -79,6 +85,8 @@ struct ValueClass {
     within: Option<&'static str>,
     /// The subject that the values name by themselves: "in UTC" speaks of time zones.
     names: Option<&'static str>,
+    /// `true` if several values may hold side by side: two databases, but not two time zones.
+    adds_up: bool,
 }
 
 const VALUE_CLASSES: &[ValueClass] = &[
@@ -87,12 +95,14 @@ const VALUE_CLASSES: &[ValueClass] = &[
         words: "utc gmt cet cest pst pdt edt jst ist bst pacific",
         within: None,
         names: Some("§zone"),
+        adds_up: false,
     },
     ValueClass {
         name: "units",
         words: "metric imperial metrisch métrique métrico",
         within: None,
         names: None,
+        adds_up: false,
     },
     ValueClass {
         name: "tone",
@@ -101,14 +111,43 @@ const VALUE_CLASSES: &[ValueClass] = &[
             conciso",
         within: Some("§style"),
         names: None,
+        adds_up: false,
     },
     ValueClass {
         name: "language",
         words: "english german french spanish italian portuguese russian dutch polish chinese japanese korean deutsch \
-            englisch französisch spanisch italienisch anglais allemand français espagnol inglés alemán francés español",
+            englisch französisch spanisch italienisch portugiesisch russisch niederländisch polnisch anglais allemand français \
+            espagnol italien portugais inglés alemán francés español italiano portugués inglês alemão francês espanhol português \
+            inglese tedesco francese spagnolo английском русском немецком французском испанском engels duits frans \
+            spaans nederlands angielsku niemiecku francusku hiszpańsku polsku swedish svenska engelska tyska franska spanska \
+            turkish türkçe ingilizce almanca fransızca ukrainian українською англійською німецькою indonesian inggris jerman \
+            arabic العربية الإنجليزية hindi हिंदी हिन्दी अंग्रेज़ी अंग्रेजी",
         within: Some("§style"),
         names: None,
+        adds_up: false,
     },
+    ValueClass {
+        name: "indentation",
+        words: "tabs spaces tabulatoren leerzeichen tabulations tabuladores tabulazioni",
+        within: None,
+        names: Some("§indentation"),
+        adds_up: true,
+    },
+    ValueClass {
+        name: "packages",
+        words: "npm pnpm yarn bun",
+        within: None,
+        names: Some("§packages"),
+        adds_up: true,
+    },
+    ValueClass {
+        name: "database",
+        words: "postgres postgresql mysql mariadb sqlite mongodb oracle",
+        within: None,
+        names: Some("§database"),
+        adds_up: true,
+    },
+    ValueClass { name: "cloud", words: "aws azure gcp", within: None, names: Some("§cloud"), adds_up: true },
 ];
 
 /// The subjects of a statement, and the values of closed classes that it names.
@@ -133,9 +172,12 @@ impl StatementSubjects {
         }
         subjects.named.clone_from(&subjects.terms);
         for class in VALUE_CLASSES {
-            if class.within.is_some_and(|subject| !subjects.terms.contains(subject)) {
+            // "From today it's French" has no other content than a value, so it speaks of the class.
+            let is_elliptic = is_only_values_of(class, words);
+            if class.within.is_some_and(|subject| !subjects.terms.contains(subject)) && !is_elliptic {
                 continue;
             }
+            subjects.terms.extend(class.within.filter(|_| is_elliptic));
             let values: BTreeSet<String> =
                 words.iter().filter(|word| is_value_of(class, word)).cloned().collect();
             if !values.is_empty() {
@@ -157,6 +199,11 @@ impl StatementSubjects {
     pub(super) fn share_only_a_class(&self, later: &Self) -> bool {
         let has_common_class = self.values.keys().any(|class| later.values.contains_key(class));
         has_common_class && self.named.is_disjoint(&later.named)
+    }
+
+    /// Returns whether the statement has a value of which several may hold side by side.
+    pub(super) fn may_add_up(&self) -> bool {
+        VALUE_CLASSES.iter().any(|class| class.adds_up && self.values.contains_key(class.name))
     }
 
     /// Returns whether a later statement names another value for each class of this one.
@@ -196,6 +243,15 @@ pub(super) fn is_class_value(word: &str) -> bool {
 /// Returns whether a term stands for a subject.
 pub(super) fn is_subject_term(term: &str) -> bool {
     term.starts_with('§')
+}
+
+/// Returns whether a statement names values of a class and nothing else.
+fn is_only_values_of(class: &ValueClass, words: &[String]) -> bool {
+    let mut content = words
+        .iter()
+        .filter(|word| !is_function_word(word) && !is_cue_word(word) && !is_plea_word(word))
+        .peekable();
+    content.peek().is_some() && content.all(|word| is_value_of(class, word))
 }
 
 fn is_value_of(class: &ValueClass, word: &str) -> bool {

@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::long_sentences::order_parts;
+use super::markup_rules::MarkupRules;
 use super::mood::{
     CLEAR_ORDER_SCORE, ORDER_SCORE, has_label, is_question, is_slight, order_score, order_score_below_label,
     order_score_in_rules,
@@ -162,6 +164,45 @@ enum UserTextRank {
     Replaced,
 }
 
+/// What a line says of its sentences.
+struct LineRule {
+    is_code: bool,
+    /// `true` if the line begins with a label in capitals.
+    has_label: bool,
+    /// `true` if the line is a rule in a list of rules, or behind a heading of rules.
+    is_rule: bool,
+    /// The score of the rules that the line sets in markup.
+    markup_score: Option<i32>,
+}
+
+impl LineRule {
+    /// Returns the score of a sentence of the line as a standing order. `sentence_at` is the place of the sentence.
+    fn score(&self, sentence: &str, sentence_at: usize) -> i32 {
+        match self.markup_score {
+            Some(score) => score,
+            // Pasted code has comments such as "never call this twice", which are no orders of the user.
+            None if self.is_code => 0,
+            None if self.has_label && sentence_at > 0 => order_score_below_label(sentence),
+            None if self.is_rule => order_score_in_rules(sentence),
+            None => order_score(sentence),
+        }
+    }
+
+    /// Returns the rank of a sentence of the line with its `score`, in a message that is not long.
+    fn rank(&self, sentence: &str, score: i32, has_own_words: bool) -> UserTextRank {
+        match () {
+            () if !has_own_words => UserTextRank::LongMiddle,
+            () if is_slight(sentence) => UserTextRank::Slight,
+            () if score >= ORDER_SCORE => {
+                UserTextRank::Order(Reverse(score + i32::from(is_telling(sentence))))
+            }
+            () if is_question(sentence) => UserTextRank::Question,
+            () if !self.is_code && is_telling(sentence) => UserTextRank::Telling,
+            () => UserTextRank::Statement,
+        }
+    }
+}
+
 /// The rank of an order that a later statement replaces.
 const LAST_ORDER: UserTextRank = UserTextRank::Order(Reverse(0));
 
@@ -287,47 +328,38 @@ impl UserText {
         let first = self.pieces.len();
         let TypedMessageInfo { is_goal, has_own_words, .. } = self.messages[message];
         let mut rules = RuleList::default();
+        let mut markup = MarkupRules::of(&text);
         for (line_at, line) in lines.iter().enumerate() {
             let is_item = is_list_item(line) && !code.is_code(line_at);
             let has_label = has_label(line);
+            // Every line is read, because markup may begin on a line that is said again later.
+            let markup_score = markup.read_line(line);
             let is_rule = rules.read_line(line, is_item) || !has_label && begins_with_heading(line);
             if repeated.get(&line_key(line)).is_some_and(|newest| *newest != (message, line_at)) {
                 continue;
             }
+            let line_rule = LineRule { is_code: code.is_code(line_at), has_label, is_rule, markup_score };
             for (sentence_at, sentence) in item_spans(line.trim_end()).into_iter().enumerate() {
-                let score = match () {
-                    // Pasted code has comments such as "never call this twice", which are no orders of the user.
-                    () if code.is_code(line_at) => 0,
-                    () if has_label && sentence_at > 0 => order_score_below_label(sentence),
-                    () if is_rule => order_score_in_rules(sentence),
-                    () => order_score(sentence),
-                };
-                let rank = match () {
-                    () if !has_own_words => UserTextRank::LongMiddle,
-                    () if is_slight(sentence) => UserTextRank::Slight,
-                    () if score >= ORDER_SCORE => {
-                        UserTextRank::Order(Reverse(score + i32::from(is_telling(sentence))))
-                    }
-                    () if is_question(sentence) => UserTextRank::Question,
-                    () if !code.is_code(line_at) && is_telling(sentence) => UserTextRank::Telling,
-                    () => UserTextRank::Statement,
-                };
                 let is_said_again =
                     repeated.get(&line_key(sentence)).is_some_and(|newest| *newest != (message, line_at));
                 if sentence.trim().is_empty() || is_said_again {
                     continue;
                 }
-                let tokens = self.counter.text(sentence) + 1;
-                self.pieces.push(UserTextPiece {
-                    text: sentence.into(),
-                    tokens,
-                    message,
-                    line: line_at,
-                    rank,
-                    is_item,
-                    order_score: score,
-                    replaced_by: None,
-                });
+                for part in order_parts(sentence) {
+                    let score = line_rule.score(part, sentence_at);
+                    let rank = line_rule.rank(part, score, has_own_words);
+                    let tokens = self.counter.text(part) + 1;
+                    self.pieces.push(UserTextPiece {
+                        text: part.into(),
+                        tokens,
+                        message,
+                        line: line_at,
+                        rank,
+                        is_item,
+                        order_score: score,
+                        replaced_by: None,
+                    });
+                }
             }
         }
         let all: u64 = self.pieces[first..].iter().map(|piece| piece.tokens).sum();

@@ -198,7 +198,9 @@ fn stand_in(
     };
     ViewOperation::Replace {
         range,
-        parts: vec![Part::text(section.render(history, &standing, &user_text, false))],
+        parts: vec![Part::text(
+            section.with_checked_rules(history).render(history, &standing, &user_text, false),
+        )],
         summary: true,
     }
 }

@@ -1,5 +1,6 @@
 //! The edit that a draft becomes.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::super::documents::shortened_groups;
@@ -373,6 +374,9 @@ impl SummaryDraft {
         let texts = sections.map(|(at, (section, quote))| {
             let orders = if at == last { standing_orders(history) } else { String::new() };
             let standing = self.standing_text(history, orders, &section.handles);
+            // A hook speaks for the user, and a model may invent.
+            let section =
+                if self.is_given { Cow::Borrowed(section) } else { section.with_checked_rules(history) };
             section.render(history, &standing, quote, quotes_only)
         });
         texts.collect()

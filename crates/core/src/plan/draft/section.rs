@@ -1,5 +1,8 @@
 //! The message in place of one part of the conversation.
 
+use std::borrow::Cow;
+
+use super::super::said_rules::with_unsaid_rules_apart;
 use super::super::{extract, named};
 use super::{DraftSection, MARK, SectionProgress, WRITTEN};
 use crate::history::History;
@@ -26,6 +29,15 @@ impl DraftSection {
             (Some(ledger), _) => ledger.clone(),
             (None, 0) => String::new(),
             (None, limit) => extract::ledger(history, &self.handles, limit),
+        }
+    }
+
+    /// Returns the section with the rules of a model's summary that nobody has given apart from the others.
+    pub(super) fn with_checked_rules(&self, history: &History) -> Cow<'_, Self> {
+        let SectionProgress::Written(text) = &self.work else { return Cow::Borrowed(self) };
+        match with_unsaid_rules_apart(text, history) {
+            Some(text) => Cow::Owned(Self { work: SectionProgress::Written(text), ..self.clone() }),
+            None => Cow::Borrowed(self),
         }
     }
 

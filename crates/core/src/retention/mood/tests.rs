@@ -320,3 +320,150 @@ fn a_scope_without_an_end_outweighs_a_task_of_today() {
         assert!(order_score(order) > order_score(task) + 1, "{order}");
     }
 }
+
+#[test]
+fn obligations_of_things_are_orders() {
+    assert_orders(&[
+        "Tests have to pass before a merge.",
+        "Commits must be signed.",
+        "No PR goes in without a review.",
+        "No code may be merged before two people have read it.",
+        "Every endpoint needs a test.",
+        "Our migrations have to be reversible.",
+        "Nothing ships without a review.",
+        "The changelog must be updated with each change.",
+        "Tests müssen vor dem Merge grün sein.",
+        "Jeder Endpunkt braucht einen Test.",
+        "Les tests doivent passer avant la fusion.",
+        "Chaque module doit avoir un test.",
+        "Los tests tienen que pasar antes de un merge.",
+        "Os testes têm de passar antes do merge.",
+        "I test devono passare prima del merge.",
+        "Тесты должны проходить до слияния.",
+        "Tests moeten slagen voor een merge.",
+        "Testy muszą przechodzić przed scaleniem.",
+        "Testerna måste gå igenom före en merge.",
+        "Тести повинні проходити перед злиттям.",
+        "每个接口都要有测试。",
+        "すべてのテストは通らなければなりません。",
+        "모든 테스트는 통과해야 합니다.",
+    ]);
+    assert_no_orders(&[
+        "I have to leave at five.",
+        "It must have been late.",
+        "The night must have been cold.",
+        "She has to work on Monday.",
+        "Dinner should be ready.",
+        "We have to go to Paris next week.",
+        "Nobody came to the party.",
+        "我今天不能来。",
+    ]);
+}
+
+#[test]
+fn wishes_for_all_and_polite_requests_are_orders() {
+    assert_orders(&[
+        "I want you to cite a source.",
+        "I'd like every commit message to name the ticket.",
+        "I want all tests to pass.",
+        "I'd like every answer to end with a summary.",
+        "Could you please stop using emojis?",
+        "Would you mind answering in French?",
+        "Would you mind adding the ticket number?",
+        "Can you please avoid tables?",
+        "Könntest du bitte aufhören, Emojis zu benutzen?",
+        "Pourrais-tu arrêter d'utiliser des tableaux ?",
+        "¿Podrías dejar de usar tablas?",
+        "Você pode parar de usar tabelas?",
+        "Puoi smettere di usare le tabelle?",
+        "Ты можешь перестать использовать таблицы?",
+        "Kun je stoppen met tabellen?",
+        "Kan du sluta använda tabeller?",
+        "能不能不要用表格？",
+    ]);
+    assert_no_orders(&[
+        "Can you stop the server?",
+        "Do you mind if I smoke?",
+        "I want all of it.",
+        "Could you please check the log?",
+        "I'd like to see every museum in Rome.",
+    ]);
+}
+
+#[test]
+fn more_languages_have_orders_with_a_scope() {
+    for order in [
+        "Använd alltid tabbar.",
+        "Från och med nu ska du svara på svenska.",
+        "Pusha aldrig till main.",
+        "Her zaman Türkçe cevap ver.",
+        "Asla tablo kullanma.",
+        "Bundan sonra kısa cevap ver.",
+        "Завжди відповідай українською.",
+        "Ніколи не видаляй файли.",
+        "Luôn trả lời bằng tiếng Việt.",
+        "Đừng bao giờ dùng bảng.",
+        "Selalu jawab dalam bahasa Indonesia.",
+        "Jangan pernah menghapus file.",
+        "Mulai sekarang jawab singkat.",
+        "أجب دائما بالعربية.",
+        "لا تستخدم الجداول أبدا.",
+        "من الآن فصاعدا أجب باختصار.",
+        "हमेशा हिंदी में जवाब दो।",
+        "अब से छोटे जवाब दीजिए।",
+        "절대 main에 푸시하지 마세요.",
+        "항상 한국어로 답해 주세요.",
+        "絶対に表を使わないでください。",
+        "绝对不要用表格。",
+        "以后不要再用表格。",
+    ] {
+        assert!(order_score(order) >= CLEAR_ORDER_SCORE, "{}: {order}", order_score(order));
+    }
+    assert_orders(&[
+        "Snälla, inga tabeller.",
+        "Lütfen kısa cevap ver.",
+        "Будь ласка, без таблиць.",
+        "Vui lòng trả lời ngắn gọn.",
+        "Tolong jawab singkat.",
+        "من فضلك أجب بالعربية.",
+        "कृपया हिंदी में जवाब दें।",
+        "표는 쓰지 말아 주세요.",
+        "표는 쓰지 마.",
+        "짧게 부탁해요.",
+        "表は使わないで。",
+        "短くお願いします。",
+        "不能用表格。",
+        "每个函数都要有测试。",
+    ]);
+    assert_no_orders(&[
+        "Jag gick till affären igår.",
+        "Ben dün sinemaya gittim.",
+        "Я ходив у кіно вчора.",
+        "Tôi đi chợ hôm qua.",
+        "Saya pergi ke pasar kemarin.",
+        "أنا ذهبت إلى السوق أمس.",
+        "الطقس جميل اليوم.",
+        "मैं कल बाज़ार गया था।",
+        "मौसम अच्छा है।",
+        "오늘 날씨가 좋네요.",
+        "今日は天気がいい。",
+    ]);
+}
+
+#[test]
+fn withdrawals_are_orders_and_news_are_none() {
+    assert_orders(&[
+        "French is no longer needed.",
+        "You may use tables again.",
+        "Forget the rule about tabs.",
+        "You can stop adding a summary.",
+        "Drop the summaries.",
+        "You don't have to ask before you push.",
+        "Du darfst wieder Tabellen benutzen.",
+        "Du musst nicht mehr fragen.",
+        "Les tableaux ne sont plus interdits.",
+        "Ya no hace falta el resumen.",
+        "不用再写总结了。",
+    ]);
+    assert_no_orders(&["The server is off.", "I don't eat meat anymore."]);
+}

@@ -409,3 +409,77 @@ fn a_list_below_another_heading_has_no_rules() {
         assert!(items.all(|piece| piece.order_score < ORDER_SCORE), "{list}");
     }
 }
+
+/// Small talk that fills a section.
+fn chatter(count: usize) -> Vec<String> {
+    (0..count).map(|at| format!("We talked about lovely gardens and {}.", "a".repeat(at + 3))).collect()
+}
+
+/// Returns the quotes in a small room of texts among small talk.
+fn quoted_among_chatter(texts: &[&str]) -> String {
+    let chatter = chatter(60);
+    let mut all = vec!["Let's talk."];
+    all.extend(texts);
+    all.extend(chatter.iter().map(String::as_str));
+    quoted(&all, 140)
+}
+
+#[test]
+fn what_takes_an_order_back_is_quoted_with_it() {
+    for (order, later) in [
+        ("Use Python 3.11.", "We upgraded to Python 3.12."),
+        ("Answer in French.", "French is no longer needed."),
+        ("Never use tables.", "You may use tables again."),
+        ("Always add a summary.", "You can stop adding a summary."),
+    ] {
+        let text = quoted_among_chatter(&[order, later]);
+        assert!(text.contains(&format!("[2] {order} (replaced by [3])")), "{text}");
+        assert!(text.contains(&format!("[3] {later}")), "{text}");
+    }
+}
+
+#[test]
+fn rules_in_markup_are_orders() {
+    for (rules, line) in [
+        (
+            "<rules>\n<rule>the license header stays on top</rule>\n</rules>",
+            "the license header stays on top",
+        ),
+        (
+            "{\n  \"rules\": [\n    \"the totals in the first column\"\n  ]\n}",
+            "the totals in the first column",
+        ),
+        ("rules:\n  - the totals in the first column", "the totals in the first column"),
+        ("house_rules: |\n  the date on top of all files", "the date on top of all files"),
+        ("rule: the date on top of all files", "the date on top of all files"),
+        ("constraint – the date on top of all files", "the date on top of all files"),
+        ("Rule - the date on top of all files", "the date on top of all files"),
+        ("note: never touch the old page", "never touch the old page"),
+        ("regel: das Datum steht oben", "das Datum steht oben"),
+    ] {
+        let text = quoted_among_chatter(&[rules]);
+        assert!(text.contains(line), "{rules}: {text}");
+    }
+}
+
+#[test]
+fn configurations_set_no_orders() {
+    for text in [
+        "{\"rules\": {\"no-console\": \"error\", \"semi\": [2, \"always\"]}}",
+        "The page:\n```json\n{\"description\": \"Always returns the newest page.\"}\n```",
+    ] {
+        let session = session(&["Let's talk.", text]);
+        let text = UserText::of(&session, &everything());
+        let found: Vec<_> = text.pieces.iter().filter(|piece| piece.order_score >= ORDER_SCORE).collect();
+        assert!(found.is_empty(), "{found:#?}");
+    }
+}
+
+#[test]
+fn an_order_in_a_long_sentence_is_quoted_alone() {
+    let prose = "we looked at the old page and the weather was fine on that day ".repeat(5);
+    let sentence = format!("{prose}, so from now on never push to main, because {prose}.");
+    let text = quoted_among_chatter(&[&sentence]);
+    assert!(text.contains("so from now on never push to main"), "{text}");
+    assert!(!text.contains("the weather"), "{text}");
+}

@@ -1,0 +1,108 @@
+//! Obligations in the third person: "tests have to pass before a merge", "every endpoint needs a test".
+//!
+//! The assistant is not named, and no verb is in the imperative. The subject is a thing, because what a person has to
+//! do ("I have to leave") is no order. All word classes are closed.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use super::lexicon::{
+    DEFINITE_ARTICLES, LEXICONS, MODAL_VERBS, NONE_CONDITIONS, NONE_WORDS, OBLIGATIONS,
+    PROHIBITING_DETERMINERS, TEAM_POSSESSIVES, WEAK_OBLIGATIONS,
+};
+use super::mood::{MAX_REQUEST_START, PhraseSet, is_each, is_function_word};
+use super::polite::ANSWERS;
+use super::subjects::subject_of;
+
+/// Articles before a thing of which there are many: "a commit must be signed".
+const INDEFINITE_ARTICLES: &[&str] =
+    &["a", "an", "ein", "eine", "un", "une", "una", "uno", "um", "uma", "een", "en", "ett"];
+
+fn set_of(words: &'static str) -> BTreeSet<&'static str> {
+    words.split_whitespace().collect()
+}
+
+/// Returns whether words oblige a thing to something.
+pub(super) fn obliges_things(words: &[&str]) -> bool {
+    static STRONG: LazyLock<PhraseSet> = LazyLock::new(|| PhraseSet::of([OBLIGATIONS].into_iter()));
+    static WEAK: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(WEAK_OBLIGATIONS));
+    if forbids_by_none(words) {
+        return true;
+    }
+    let strong = (1..words.len()).find_map(|at| {
+        let length = STRONG.prefix_len(&words[at..]);
+        // Verbs of obligation stand at the end in Hindi and Turkish.
+        let is_near = at <= MAX_REQUEST_START || at + length == words.len();
+        (length > 0 && is_near).then_some((at, length))
+    });
+    if let Some((at, length)) = strong
+        && (is_thing(&words[..at]) || begins_with_italian_article(words) && is_thing(&words[1..at]))
+    {
+        // "It must have been late" tells of the past, and "không phải" of what is not.
+        let is_of_past = matches!(words[at + length..], ["have", past, ..] if past.ends_with("en") || past.ends_with("ed"));
+        let is_denied = words[at] == "phải" && words[at - 1] == "không";
+        return !is_of_past && !is_denied;
+    }
+    let start = &words[..words.len().min(MAX_REQUEST_START)];
+    // "No code may be merged" forbids by a verb of permission.
+    let is_none = words.first().is_some_and(|first| is_one_of(first, PROHIBITING_DETERMINERS));
+    let obliges = |word: &str| WEAK.contains(word) || is_none && is_one_of(word, MODAL_VERBS);
+    let weak = (1..start.len()).find(|at| obliges(start[*at]));
+    weak.is_some_and(|at| is_thing(&words[..at]) && names_kind(&words[..at]))
+}
+
+/// Returns whether words before a verb name a thing, and not a person who speaks or is spoken of.
+fn is_thing(subject: &[&str]) -> bool {
+    static ARTICLES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(DEFINITE_ARTICLES));
+    static PERSONS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
+        LEXICONS.iter().flat_map(|lexicon| lexicon.first_person.split_whitespace()).collect()
+    });
+    let Some(first) = subject.first() else { return false };
+    let is_determiner = ARTICLES.contains(first)
+        || INDEFINITE_ARTICLES.contains(first)
+        || is_each(first)
+        || is_of_team(first);
+    let has_content = |word: &&str| !is_function_word(word) && !is_each(word);
+    let is_person =
+        |word: &&str| PERSONS.contains(*word) && !is_of_team(word) && !INDEFINITE_ARTICLES.contains(word);
+    let is_answer = |word: &&str| subject_of(word) == Some(ANSWERS);
+    (is_determiner || !is_function_word(first) || subject.iter().any(is_answer))
+        && subject.iter().any(|word| has_content(word))
+        && !subject.iter().any(|word| is_person(word))
+}
+
+/// Returns whether a subject names all things of a kind, or the model's answers. "Dinner should be ready" names one.
+fn names_kind(subject: &[&str]) -> bool {
+    let is_plural = |word: &str| word.ends_with('s') && !word.ends_with("ss");
+    is_each(subject[0])
+        || subject.iter().any(|word| subject_of(word) == Some(ANSWERS))
+        || matches!(subject, [word] if is_plural(word))
+}
+
+/// Returns whether nobody and nothing may do what the words say: "nothing ships without a review".
+fn forbids_by_none(words: &[&str]) -> bool {
+    static NONE_SET: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(NONE_WORDS));
+    static CONDITIONS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(NONE_CONDITIONS));
+    words.first().is_some_and(|first| NONE_SET.contains(first))
+        && words.iter().skip(2).any(|word| CONDITIONS.contains(word))
+}
+
+fn is_one_of(word: &str, list: &'static str) -> bool {
+    list.split_whitespace().any(|other| other == word)
+}
+
+fn is_of_team(word: &str) -> bool {
+    is_one_of(word, TEAM_POSSESSIVES)
+}
+
+/// Returns whether the first word is the Italian article, and not the English pronoun: "I test devono passare".
+fn begins_with_italian_article(words: &[&str]) -> bool {
+    let mut verbs = words.iter().take(MAX_REQUEST_START);
+    words.first() == Some(&"i") && verbs.any(|word| ["devono", "vanno", "hanno"].contains(word))
+}
+
+/// Returns whether a statement begins with what belongs to a team ("our commits must be signed"), or with an article
+/// that looks like a pronoun.
+pub(super) fn speaks_of_thing(words: &[&str]) -> bool {
+    words.first().is_some_and(|first| is_of_team(first)) || begins_with_italian_article(words)
+}
