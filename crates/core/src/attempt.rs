@@ -10,14 +10,18 @@
 //! - the repetition of an unanswered request.
 
 mod broken_answer;
+mod refused_guess;
 mod refused_media;
 mod resend;
 mod retry;
+mod unnamed_refusal;
 
 pub use broken_answer::{BrokenAnswer, BrokenAnswerAction};
+pub use refused_guess::{RefusalSuspect, SuspectKind, guess_refused_parts};
 pub use refused_media::{MAX_OMISSIONS, choose_refused_media, note_of_omission, one_line};
 pub use resend::{SendOutcome, SendTries};
 pub use retry::RetryPolicy;
+pub use unnamed_refusal::UnnamedRefusal;
 
 /// The most times that one request is made smaller after refusals for its length.
 ///

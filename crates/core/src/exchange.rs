@@ -22,8 +22,8 @@ mod tests;
 
 pub use effect::{ExchangeEffect, ExchangeFailure};
 pub use input::{
-    ContinuationOutcome, ExchangeInput, OverflowFacts, RelayOutcome, ResponseFacts, ShorteningOutcome,
-    StreamBreak, UpstreamFailure,
+    ContinuationOutcome, ExchangeInput, OverflowFacts, PassingFailure, RelayOutcome, ResponseFacts,
+    ShorteningOutcome, StreamBreak, UpstreamFailure,
 };
 
 use answer_state::AnswerState;
@@ -49,6 +49,8 @@ pub struct Exchange {
     upstream: usize,
     /// `true` while the request is translated because the upstream seemed to lack the path of the client's wire.
     is_wire_fallback: bool,
+    /// The number of answers of the present upstream that failed before the client had received anything.
+    broken_answers: u32,
     request: RequestState,
     answer: AnswerState,
 }
@@ -70,6 +72,8 @@ enum ExchangePhase {
     OmittingPart(ResponseFacts),
     /// The request waits before it is repeated.
     Waiting,
+    /// The request waits before it is prepared again, because its attempt is used up.
+    WaitingToPrepare,
     /// The response goes to the client.
     Relaying,
     /// The client receives the answer.
@@ -106,6 +110,7 @@ impl Exchange {
             phase: ExchangePhase::New,
             upstream: 0,
             is_wire_fallback: false,
+            broken_answers: 0,
             request: RequestState::new(false),
             answer: AnswerState::default(),
         }

@@ -9,6 +9,7 @@
 mod background;
 mod edit_choice;
 mod fallback;
+mod stored_edits;
 mod summary_writing;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ pub use background::{
 };
 pub use edit_choice::{EditChoice, EditChoiceEffect, EditChoiceInput, EditSource, PlanKind};
 pub use fallback::{CompactionPace, FallbackSummary, MissingSummaryCause};
+pub use stored_edits::{StoredEditFacts, StoredEditUse};
 pub use summary_writing::SummaryWriting;
 
 use crate::event::ViewEdit;
@@ -32,6 +34,13 @@ use crate::strategy::CompactionStrategy;
 pub fn may_wait_for_summary(waits: bool, writer_rests: bool, occasion: &PlanTrigger) -> bool {
     // A person who asks for a compaction asks for its summary, so this writer is asked in any case.
     waits && !writer_rests || matches!(occasion, PlanTrigger::Requested { .. })
+}
+
+/// Returns whether a plan that needs a summary lets it take the place of the extract that stands in the view. Otherwise the
+/// summary would cover an extract, which holds only a part of the messages.
+pub fn may_replace_extract(waits: bool, has_extract: bool, occasion: &PlanTrigger) -> bool {
+    // A client's own request, a pause and a refusal have a plan of their own.
+    waits && has_extract && *occasion == PlanTrigger::Routine
 }
 
 /// The facts that decide whether a background summary may begin.
@@ -76,6 +85,22 @@ pub fn after_cancellation(occasion: &PlanTrigger, fits_the_window: impl Fn() -> 
         // After a refusal for length the own count has been proven wrong.
         _ => CancelledCompaction::DropMessages,
     }
+}
+
+/// Returns whether a hook's earlier cancellation still holds, so that the hook is not asked again. A cancellation must not
+/// make a request fail that a compaction would save.
+pub fn is_cancellation_in_force(
+    occasion: &PlanTrigger,
+    was_cancelled: bool,
+    fits_the_window: impl FnOnce() -> bool,
+) -> bool {
+    *occasion == PlanTrigger::Routine && was_cancelled && fits_the_window()
+}
+
+/// Returns whether a hook's answer is kept for the next requests of a conversation. A cancellation ends once an edit had to
+/// be made anyway.
+pub fn keeps_hook_answer(is_cancelled: bool, is_edited: bool) -> bool {
+    !(is_cancelled && is_edited)
 }
 
 /// The reason why a written summary is not committed.

@@ -80,6 +80,7 @@ pub(crate) use replicas::LoadGuard;
 use request_pauses::RequestPausesByConversation;
 use summary_writers::{JsonSupport, WriterRecords};
 use targeted_request::TargetedRequest;
+pub(crate) use upstream_errors::reword_error;
 
 /// The state shared by all exchanges.
 pub(crate) struct GatewayState {

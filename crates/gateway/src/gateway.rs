@@ -18,6 +18,7 @@ use longhaul_providers::SharedProvider;
 use longhaul_store::prefix_cache::{MemoryPrefixCache, PrefixCache};
 
 use crate::exchange::{GatewayState, ProxiedRequest, with_previous_response};
+use crate::headers;
 use crate::hook::PreCompactHook;
 use crate::relay::RelayEndpoint;
 use crate::upstream::UpstreamOptions;
@@ -449,9 +450,8 @@ pub(crate) fn refusal(wire: &dyn WireCodec, fault: &GatewayError) -> GatewayRepl
         headers.insert("x-longhaul-action", HeaderValue::from_static("refused"));
     }
     if let Some(wait) = fault.retry_after {
-        // Rounded up: a client that comes back a fraction of a second early is refused again.
-        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        headers::say_retry_after(&mut headers, wait);
     }
-    GatewayReply { status: fault.status, headers, body: ReplyBody::Whole(wire.error_body(fault)) }
+    let status = fault.status_in(wire.dialect());
+    GatewayReply { status, headers, body: ReplyBody::Whole(wire.error_body(fault)) }
 }

@@ -1,5 +1,7 @@
 //! The headers relayed between client and upstream, and the gateway's own headers.
 
+use std::time::Duration;
+
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use longhaul_core::budget::StrategyTrigger;
 
@@ -178,6 +180,13 @@ pub(crate) fn say(headers: &mut HeaderMap, name: &'static str, value: &str) {
     if let Ok(value) = HeaderValue::from_str(&plain) {
         headers.insert(HeaderName::from_static(name), value);
     }
+}
+
+/// Sets the wait that a client should keep to, in whole seconds.
+pub(crate) fn say_retry_after(headers: &mut HeaderMap, wait: Duration) {
+    // Rounded up: a client that comes back a fraction of a second early is refused again.
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
 }
 
 #[cfg(test)]

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use http::StatusCode;
+use http::{HeaderValue, StatusCode, header};
 use longhaul_providers::connect::Kind;
 use longhaul_providers::http::is_page;
 
-use crate::exchange::GatewayState;
+use crate::exchange::{GatewayState, reword_error};
 use crate::gateway::{BrokenAnswerError, CredentialSource, GatewayReply, ReplyBody};
 use crate::headers;
 use crate::upstream::{UpstreamServer, UpstreamTarget};
 use longhaul_wire::edit::patch::RequestPatch;
-use longhaul_wire::edit::{GatewayError, GatewayErrorKind, ParseError};
+use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, ParseError, is_error_of};
 use longhaul_wire::raw_json::{field, fields, place, quote, string};
 
 /// The longest upstream error that is read, in bytes.
@@ -148,7 +148,15 @@ async fn reply(
     if let Some(fault) = server.proxy_fault(status, &origin, &said) {
         return Err(fault);
     }
-    Ok(GatewayReply { status, headers, body: ReplyBody::Whole(server.hide_secrets(said.into())) })
+    let said = server.hide_secrets(said.into());
+    if status.is_success() || is_error_of(Dialect::Chat, &said) {
+        return Ok(GatewayReply { status, headers, body: ReplyBody::Whole(said) });
+    }
+    // Clients of OpenAI's API read errors of its form only.
+    let fault = reword_error(status, &String::from_utf8_lossy(&said));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let body = ReplyBody::Whole(crate::gateway::wire(Dialect::Chat).error_body(&fault));
+    Ok(GatewayReply { status, headers, body })
 }
 
 /// Returns whether a response calls itself a page for people.

@@ -8,10 +8,8 @@
 //! possible. A [`StreamParser`] reads a stream event by event, and a [`StreamMerger`] makes an answer of two streams.
 
 use std::ops::Range;
-use std::time::Duration;
 
 use bytes::Bytes;
-use http::StatusCode;
 use longhaul_core::message::{ModelStopReason, Part, ToolSpec};
 use longhaul_core::usage::Usage;
 
@@ -19,9 +17,12 @@ pub(crate) mod canonical;
 pub mod deferral;
 pub mod envelope;
 pub mod ephemeral;
+mod error_form;
+mod gateway_error;
 pub mod hidden;
 pub(crate) mod insertion;
 pub mod media;
+pub(crate) mod openai_error;
 pub(crate) mod overlap;
 pub mod patch;
 pub(crate) mod repetition_filter;
@@ -31,6 +32,8 @@ pub mod tool_parameters;
 pub use crate::messages::PromptCacheTtl;
 pub use crate::sse::{SseEvent, SseReader};
 pub use envelope::RequestEnvelope;
+pub use error_form::{error_in_answer, is_error_event_of, is_error_of};
+pub use gateway_error::{GatewayError, GatewayErrorKind};
 pub use hidden::{AnsweredToolCall, HiddenCallReplay, ModelStep};
 
 /// A wire that the gateway's clients may speak.
@@ -453,126 +456,4 @@ pub trait StreamMerger: Send {
 
     /// Returns the parsed part of the whole answer.
     fn seen(&self) -> &PartialResponse;
-}
-
-/// An error of the gateway, not yet written in a dialect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GatewayError {
-    /// The HTTP status of an answer with only the error.
-    pub status: StatusCode,
-    /// The kind of error.
-    pub kind: GatewayErrorKind,
-    /// The message for the client: plain, with numbers.
-    pub message: String,
-    /// The field with the mistake, if the mistake is in a single field.
-    pub param: Option<String>,
-    /// The time after which the upstream wants the next request, if named.
-    pub retry_after: Option<Duration>,
-}
-
-/// Kinds of errors, as far as the dialects distinguish kinds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GatewayErrorKind {
-    /// The request has a mistake.
-    Invalid,
-    /// The request cannot be made to fit the window.
-    ContextOverflow,
-    /// Nothing can be left out to make the request fit. Clients with their own compaction must not take the error for
-    /// [`ContextOverflow`](Self::ContextOverflow): such clients would shorten and retry without end.
-    DoesNotFit,
-    /// No credential, or a wrong credential.
-    Auth,
-    /// The caller lacks the permission.
-    Forbidden,
-    /// No such model.
-    NotFound,
-    /// Another named thing is absent.
-    Absent,
-    /// No such path.
-    NoSuchPath,
-    /// The path takes another method.
-    WrongMethod,
-    /// The body's encoding or media type is not supported.
-    Unsupported,
-    /// The request continues an answer unknown to the server.
-    NoSuchAnswer,
-    /// The body is too large.
-    TooLarge,
-    /// The body stopped before its end.
-    TooSlow,
-    /// Too many requests.
-    RateLimit,
-    /// The upstream cannot be reached, or broke off.
-    Unreachable,
-    /// The upstream did not answer in time.
-    Timeout,
-    /// The upstream's answer makes no sense.
-    Upstream,
-    /// The operation is not possible here now, but may be soon.
-    Unavailable,
-    /// A fault of the gateway itself.
-    Internal,
-}
-
-impl GatewayErrorKind {
-    /// Returns the usual HTTP status.
-    pub fn status(self) -> StatusCode {
-        match self {
-            // OpenAI and Anthropic answer an overflow with 400 and not with 413, and clients look for 400.
-            Self::Invalid | Self::ContextOverflow | Self::DoesNotFit | Self::NoSuchAnswer => {
-                StatusCode::BAD_REQUEST
-            }
-            Self::Auth => StatusCode::UNAUTHORIZED,
-            Self::Forbidden => StatusCode::FORBIDDEN,
-            Self::NotFound | Self::Absent | Self::NoSuchPath => StatusCode::NOT_FOUND,
-            Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Unsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::RateLimit => StatusCode::TOO_MANY_REQUESTS,
-            Self::Unreachable | Self::Upstream => StatusCode::BAD_GATEWAY,
-            Self::Timeout => StatusCode::GATEWAY_TIMEOUT,
-            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        }
-    }
-
-    /// Returns our own stable name of the error: `code` in dialects with such a field. OpenAI's clients know
-    /// `context_length_exceeded`.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::Invalid => "invalid_request",
-            Self::ContextOverflow => "context_length_exceeded",
-            Self::DoesNotFit => "prompt_does_not_fit",
-            Self::Auth => "invalid_api_key",
-            Self::Forbidden => "permission_denied",
-            Self::NotFound => "model_not_found",
-            Self::Absent => "not_found",
-            Self::NoSuchPath => "unknown_url",
-            Self::WrongMethod => "method_not_supported",
-            Self::Unsupported => "unsupported_media_type",
-            Self::NoSuchAnswer => "previous_response_not_found",
-            Self::TooLarge => "request_too_large",
-            Self::TooSlow => "request_timeout",
-            Self::RateLimit => "rate_limit_exceeded",
-            Self::Unreachable => "upstream_unreachable",
-            Self::Timeout => "upstream_timeout",
-            Self::Upstream => "upstream_error",
-            Self::Unavailable => "unavailable",
-            Self::Internal => "internal_error",
-        }
-    }
-}
-
-impl GatewayError {
-    /// Creates an error with the usual status.
-    pub fn new(kind: GatewayErrorKind, message: impl Into<String>) -> Self {
-        Self { status: kind.status(), kind, message: message.into(), param: None, retry_after: None }
-    }
-}
-
-impl From<ParseError> for GatewayError {
-    fn from(bad: ParseError) -> Self {
-        Self { param: bad.param, ..Self::new(GatewayErrorKind::Invalid, bad.message) }
-    }
 }

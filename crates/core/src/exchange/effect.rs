@@ -23,7 +23,8 @@ pub enum ExchangeEffect {
     /// Look whether the request fits with a lower output limit. Ends with
     /// [`OutputLowered`](super::ExchangeInput::OutputLowered).
     LowerOutput,
-    /// Shorten the conversation. Ends with [`Shortened`](super::ExchangeInput::Shortened).
+    /// Shorten the conversation, and take back what was left out on a guess. Ends with
+    /// [`Shortened`](super::ExchangeInput::Shortened).
     Shorten,
     /// Leave out the part that the upstream refuses. Ends with [`PartOmitted`](super::ExchangeInput::PartOmitted).
     OmitPart,

@@ -1,5 +1,7 @@
 //! The inputs of an exchange: outcomes of its effects, and events of the upstream's stream.
 
+use crate::attempt::UnnamedRefusal;
+
 /// An input of an exchange: the outcome of an effect, or something that the upstream did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -26,6 +28,8 @@ pub enum ExchangeInput {
         failure: UpstreamFailure,
         /// `true` if the answer had begun.
         broke_off: bool,
+        /// The wait that the upstream asks for, in milliseconds.
+        asked_ms: Option<u64>,
     },
     /// Tells whether a lower output limit makes the request fit.
     OutputLowered(bool),
@@ -73,6 +77,17 @@ pub struct ResponseFacts {
     pub is_for_client: bool,
     /// `true` if the response is a complete answer.
     pub is_whole_answer: bool,
+    /// The error that stands in the answer's place, if the same request may succeed a little later.
+    pub passing_failure: Option<PassingFailure>,
+    /// The sizes of the requests, if the response is a refusal that names neither a part nor a limit.
+    pub unnamed_refusal: Option<UnnamedRefusal>,
+}
+
+/// An error inside an answer that may be gone when the request is sent again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PassingFailure {
+    /// The wait that the upstream asks for, in milliseconds.
+    pub asked_ms: Option<u64>,
 }
 
 /// The facts about a sign of an overlong request.
@@ -113,6 +128,13 @@ pub enum RelayOutcome {
     },
     /// The response turned out to be no answer.
     Failed(UpstreamFailure),
+    /// A collected answer broke off. The client waits for the whole answer, and has received nothing.
+    BrokeOff {
+        /// The kind of the failure.
+        failure: UpstreamFailure,
+        /// The wait that the upstream asks for, in milliseconds.
+        asked_ms: Option<u64>,
+    },
 }
 
 /// The facts about a broken stream.

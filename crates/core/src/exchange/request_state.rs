@@ -4,7 +4,7 @@ use super::{
     Exchange, ExchangeEffect, ExchangeFailure, ExchangeInput, ExchangePhase, OverflowFacts, RelayOutcome,
     ResponseFacts, ShorteningOutcome, UpstreamFailure,
 };
-use crate::attempt::{BrokenAnswer, BrokenAnswerAction, MAX_LENGTH_RETRIES};
+use crate::attempt::{BrokenAnswer, BrokenAnswerAction, MAX_LENGTH_RETRIES, UnnamedRefusal};
 
 /// The findings of the attempts at one upstream so far.
 #[derive(Clone, Debug)]
@@ -15,15 +15,27 @@ pub(super) struct RequestState {
     may_suspect: bool,
     /// `true` if the newest request followed a suspected silent truncation.
     is_after_cut: bool,
-    /// The number of answers that broke off.
-    broken_answers: u32,
+    /// The number of parts or groups of parts that were left out.
+    omissions: u32,
+    /// The number of times that the request was made shorter after a refusal that names nothing.
+    unnamed_retries: u32,
 }
+
+/// The most times that a request is made shorter after refusals that name nothing. Such a refusal may have any cause, and
+/// each retry leaves something out.
+const MAX_UNNAMED_RETRIES: u32 = 2;
 
 impl RequestState {
     pub(super) fn new(can_shorten: bool) -> Self {
         // With compaction off the client owns the conversation, so a refusal for length goes to the client.
         let length_retries = if can_shorten { 0 } else { MAX_LENGTH_RETRIES };
-        Self { length_retries, may_suspect: can_shorten, is_after_cut: false, broken_answers: 0 }
+        Self {
+            length_retries,
+            may_suspect: can_shorten,
+            is_after_cut: false,
+            omissions: 0,
+            unnamed_retries: 0,
+        }
     }
 
     pub(super) fn may_shorten(&self) -> bool {
@@ -45,10 +57,7 @@ impl Exchange {
                 self.phase = ExchangePhase::Ended;
                 vec![ExchangeEffect::Fail(ExchangeFailure::NoUpstream)]
             }
-            (ExchangePhase::New, ExchangeInput::Begin) => {
-                self.phase = ExchangePhase::Preparing;
-                vec![ExchangeEffect::Prepare { upstream: 0 }]
-            }
+            (ExchangePhase::New, ExchangeInput::Begin) => self.prepare(),
             (ExchangePhase::Preparing, ExchangeInput::Prepared { can_shorten }) => {
                 // Each upstream has a window and counts of its own, so nothing of the last one applies.
                 self.request = RequestState::new(can_shorten);
@@ -61,27 +70,41 @@ impl Exchange {
                 Vec::new()
             }
             (ExchangePhase::Sending, ExchangeInput::Responded(facts)) => self.judge(facts),
-            (ExchangePhase::Sending, ExchangeInput::NoResponse { failure, broke_off }) => {
-                self.repeat_or_fail(failure, broke_off)
+            (ExchangePhase::Sending, ExchangeInput::NoResponse { failure, broke_off: true, asked_ms }) => {
+                self.repeat_or_fail(failure, asked_ms, ExchangePhase::Waiting)
+            }
+            (ExchangePhase::Sending, ExchangeInput::NoResponse { failure, .. }) => {
+                self.fail_at_upstream(failure)
             }
             (ExchangePhase::Waiting, ExchangeInput::WaitOver) => self.send(),
+            (ExchangePhase::WaitingToPrepare, ExchangeInput::WaitOver) => self.prepare(),
             (ExchangePhase::LoweringOutput(_), ExchangeInput::OutputLowered(true)) => self.discard_and_send(),
             (ExchangePhase::LoweringOutput(facts), ExchangeInput::OutputLowered(false)) => {
                 // Counted before the outcome is known, so that a shortening that fails is not tried without end.
-                self.request.length_retries += 1;
-                self.request.may_suspect = false;
-                self.phase = ExchangePhase::Shortening(facts);
-                vec![ExchangeEffect::Shorten]
+                self.shorten(facts)
             }
             (ExchangePhase::Shortening(facts), ExchangeInput::Shortened(outcome)) => {
                 self.after_shortening(facts, outcome)
             }
             // A refusal has cost nothing. An answer that a filter withheld is billed where its part is left out.
-            (ExchangePhase::OmittingPart(_), ExchangeInput::PartOmitted(true)) => self.send(),
-            (ExchangePhase::OmittingPart(facts), ExchangeInput::PartOmitted(false)) => self.relay(facts),
+            (ExchangePhase::OmittingPart(_), ExchangeInput::PartOmitted(true)) => {
+                self.request.omissions += 1;
+                self.send()
+            }
+            (ExchangePhase::OmittingPart(facts), ExchangeInput::PartOmitted(false)) => {
+                match self.is_taken_for_overflow(facts) {
+                    true => self.shorten_unnamed(facts),
+                    false => self.repeat_or_relay(facts),
+                }
+            }
             (ExchangePhase::Relaying, ExchangeInput::Relayed(outcome)) => self.after_relay(outcome),
             _ => Vec::new(),
         }
+    }
+
+    fn prepare(&mut self) -> Vec<ExchangeEffect> {
+        self.phase = ExchangePhase::Preparing;
+        vec![ExchangeEffect::Prepare { upstream: self.upstream }]
     }
 
     fn send(&mut self) -> Vec<ExchangeEffect> {
@@ -102,22 +125,48 @@ impl Exchange {
                 self.phase = ExchangePhase::LoweringOutput(facts);
                 vec![ExchangeEffect::LowerOutput]
             }
+            // A part was left out already, and did not explain the refusal.
+            None if self.request.omissions > 0 && self.is_taken_for_overflow(facts) => {
+                self.shorten_unnamed(facts)
+            }
             None => self.omit_or_relay(facts),
         }
     }
 
+    /// Returns whether a refusal that names nothing is taken for an overflow, as in a session.
+    fn is_taken_for_overflow(&self, facts: ResponseFacts) -> bool {
+        let has_grown = facts.unnamed_refusal.is_some_and(UnnamedRefusal::has_clearly_grown);
+        has_grown && self.request.may_shorten() && self.request.unnamed_retries < MAX_UNNAMED_RETRIES
+    }
+
+    fn shorten(&mut self, facts: ResponseFacts) -> Vec<ExchangeEffect> {
+        self.request.length_retries += 1;
+        self.request.may_suspect = false;
+        self.phase = ExchangePhase::Shortening(facts);
+        vec![ExchangeEffect::Shorten]
+    }
+
+    fn shorten_unnamed(&mut self, facts: ResponseFacts) -> Vec<ExchangeEffect> {
+        self.request.unnamed_retries += 1;
+        self.shorten(facts)
+    }
+
     fn after_shortening(&mut self, facts: ResponseFacts, outcome: ShorteningOutcome) -> Vec<ExchangeEffect> {
         let overflow = facts.overflow.unwrap_or_default();
+        // A refusal that names nothing may have another cause than the length.
+        let is_unnamed = facts.overflow.is_none();
         let is_acceptable = match outcome {
             ShorteningOutcome::Shorter => {
                 self.request.is_after_cut = overflow.is_truncation;
                 return self.discard_and_send();
             }
-            ShorteningOutcome::NothingLeft => facts.is_for_client,
+            ShorteningOutcome::NothingLeft => facts.is_for_client || is_unnamed,
             // A doubtful answer is better than none.
-            ShorteningOutcome::Failed(_) => overflow.is_usable,
+            ShorteningOutcome::Failed(_) => overflow.is_usable || is_unnamed,
         };
         if is_acceptable {
+            // A second attempt would find as little to leave out.
+            self.request.unnamed_retries = MAX_UNNAMED_RETRIES;
             let mut effects = vec![ExchangeEffect::ReportDoubt];
             effects.extend(self.omit_or_relay(facts));
             return effects;
@@ -136,7 +185,16 @@ impl Exchange {
             self.phase = ExchangePhase::OmittingPart(facts);
             return vec![ExchangeEffect::OmitPart];
         }
-        self.relay(facts)
+        self.repeat_or_relay(facts)
+    }
+
+    /// Repeats a request with a passing error in the answer's place, or relays the response.
+    fn repeat_or_relay(&mut self, facts: ResponseFacts) -> Vec<ExchangeEffect> {
+        let passing = facts.passing_failure;
+        match passing.and_then(|failure| self.repetition(failure.asked_ms, ExchangePhase::Waiting)) {
+            Some(wait) => vec![ExchangeEffect::DiscardResponse, wait],
+            None => self.relay(facts),
+        }
     }
 
     fn relay(&mut self, facts: ResponseFacts) -> Vec<ExchangeEffect> {
@@ -165,24 +223,42 @@ impl Exchange {
                 vec![ExchangeEffect::NoteReachable(true), ExchangeEffect::Deliver]
             }
             RelayOutcome::Failed(failure) => self.fail_at_upstream(failure),
+            RelayOutcome::BrokeOff { failure, asked_ms } => {
+                self.repeat_or_fail(failure, asked_ms, ExchangePhase::WaitingToPrepare)
+            }
         }
     }
 
     /// Repeats a request whose answer broke off, or gives the upstream up.
-    fn repeat_or_fail(&mut self, failure: UpstreamFailure, broke_off: bool) -> Vec<ExchangeEffect> {
+    fn repeat_or_fail(
+        &mut self,
+        failure: UpstreamFailure,
+        asked_ms: Option<u64>,
+        waiting: ExchangePhase,
+    ) -> Vec<ExchangeEffect> {
+        match self.repetition(asked_ms, waiting) {
+            Some(wait) => vec![wait],
+            None => self.fail_at_upstream(failure),
+        }
+    }
+
+    /// Returns the wait before the same request is made again; `None` if it is not.
+    fn repetition(&mut self, asked_ms: Option<u64>, waiting: ExchangePhase) -> Option<ExchangeEffect> {
         let broken = BrokenAnswer {
-            broke_before: self.request.broken_answers,
+            broke_before: self.broken_answers,
             ends_in_text: false,
             can_continue: false,
             // Another upstream answers sooner than a repetition at this one.
-            can_take_back: self.limits.upstreams == 1,
+            can_take_back: self.upstream + 1 == self.limits.upstreams,
         };
-        if !broke_off || broken.next(self.limits.retry.stream_attempts) == BrokenAnswerAction::GiveUp {
-            return self.fail_at_upstream(failure);
+        // A client that is told of a long wait can do something else meanwhile.
+        let is_long = asked_ms.is_some_and(|asked_ms| asked_ms > self.limits.retry.max_delay_ms);
+        if is_long || broken.next(self.limits.retry.stream_attempts) == BrokenAnswerAction::GiveUp {
+            return None;
         }
-        self.request.broken_answers += 1;
-        self.phase = ExchangePhase::Waiting;
-        vec![ExchangeEffect::Wait { ms: self.limits.retry.delay_ms(self.request.broken_answers, None) }]
+        self.broken_answers += 1;
+        self.phase = waiting;
+        Some(ExchangeEffect::Wait { ms: self.limits.retry.delay_ms(self.broken_answers, asked_ms) })
     }
 
     /// Gives an upstream up, and asks the next one if it may do better.
@@ -206,9 +282,9 @@ impl Exchange {
 
     fn ask_next(&mut self, failure: UpstreamFailure) -> Vec<ExchangeEffect> {
         self.upstream += 1;
-        self.is_wire_fallback = false;
-        self.phase = ExchangePhase::Preparing;
-        vec![note_reachable(failure), ExchangeEffect::Prepare { upstream: self.upstream }]
+        (self.is_wire_fallback, self.broken_answers) = (false, 0);
+        let prepare = self.prepare();
+        [note_reachable(failure)].into_iter().chain(prepare).collect()
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::attempt::MAX_LENGTH_RETRIES;
+use crate::attempt::{MAX_LENGTH_RETRIES, UnnamedRefusal};
 
 fn exchange(upstreams: usize) -> Exchange {
     Exchange::new(ExchangeLimits { upstreams, retry: RetryPolicy::default() })
@@ -27,12 +27,37 @@ fn answer() -> ResponseFacts {
 
 fn overflow() -> ResponseFacts {
     let overflow = OverflowFacts { is_said: true, ..OverflowFacts::default() };
-    ResponseFacts { overflow: Some(overflow), is_refusal: true, is_for_client: true, is_whole_answer: false }
+    ResponseFacts {
+        overflow: Some(overflow),
+        is_refusal: true,
+        is_for_client: true,
+        ..ResponseFacts::default()
+    }
 }
 
 fn truncated() -> ResponseFacts {
     let overflow = OverflowFacts { is_said: false, is_usable: true, is_truncation: true };
     ResponseFacts { overflow: Some(overflow), ..answer() }
+}
+
+/// An answer that broke off before its first word.
+fn no_response(asked_ms: Option<u64>) -> ExchangeInput {
+    ExchangeInput::NoResponse { failure: UpstreamFailure::Temporary, broke_off: true, asked_ms }
+}
+
+/// A refusal that names nothing, of a request that is so much larger than the accepted ones.
+fn unnamed(refused_tokens: u64) -> ResponseFacts {
+    ResponseFacts {
+        is_refusal: true,
+        is_for_client: true,
+        unnamed_refusal: Some(UnnamedRefusal { refused_tokens, accepted_tokens: 10_000 }),
+        ..ResponseFacts::default()
+    }
+}
+
+/// An error in the answer's place that may be gone a little later.
+fn passing(asked_ms: Option<u64>) -> ResponseFacts {
+    ResponseFacts { passing_failure: Some(PassingFailure { asked_ms }), ..ResponseFacts::default() }
 }
 
 fn broken(asked_ms: Option<u64>) -> ExchangeInput {
@@ -108,7 +133,7 @@ fn the_next_upstream_is_asked_only_where_it_may_do_better() {
         ),
     ] {
         let mut exchange = sent(2);
-        let input = ExchangeInput::NoResponse { failure, broke_off: false };
+        let input = ExchangeInput::NoResponse { failure, broke_off: false, asked_ms: None };
         assert_eq!(exchange.handle(input), expected, "{failure:?}");
     }
 }
@@ -116,7 +141,7 @@ fn the_next_upstream_is_asked_only_where_it_may_do_better() {
 #[test]
 fn an_answer_that_breaks_off_at_once_is_asked_for_again_at_the_only_upstream() {
     let mut exchange = sent(1);
-    let input = ExchangeInput::NoResponse { failure: UpstreamFailure::Temporary, broke_off: true };
+    let input = no_response(None);
     for ms in [1_000, 2_000, 4_000, 8_000, 16_000] {
         assert_eq!(exchange.handle(input), [ExchangeEffect::Wait { ms }]);
         assert_eq!(exchange.handle(ExchangeInput::WaitOver), [ExchangeEffect::Send]);
@@ -132,7 +157,8 @@ fn an_upstream_without_the_path_gets_the_request_translated_once() {
     exchange.handle(ExchangeInput::Responded(answer()));
     assert_eq!(exchange.handle(ExchangeInput::Relayed(lacks)), [ExchangeEffect::PrepareTranslated]);
     exchange.handle(ExchangeInput::Prepared { can_shorten: true });
-    let failed = ExchangeInput::NoResponse { failure: UpstreamFailure::Unreachable, broke_off: false };
+    let failed =
+        ExchangeInput::NoResponse { failure: UpstreamFailure::Unreachable, broke_off: false, asked_ms: None };
     assert_eq!(exchange.handle(failed).last(), Some(&ExchangeEffect::DeliverFirst));
     assert!(exchange.is_over());
 }
@@ -206,4 +232,71 @@ fn an_input_of_another_phase_changes_nothing() {
     assert_eq!(exchange.handle(ExchangeInput::WaitOver), []);
     assert_eq!(exchange.handle(ExchangeInput::Continued(ContinuationOutcome::Failed)), []);
     assert_eq!(exchange.handle(ExchangeInput::Responded(answer())), [ExchangeEffect::Relay]);
+}
+
+#[test]
+fn an_error_in_the_answers_place_is_asked_about_again_and_told_at_last() {
+    let mut exchange = sent(1);
+    for ms in [1_000, 2_000, 4_000, 8_000, 16_000] {
+        let effects = exchange.handle(ExchangeInput::Responded(passing(None)));
+        assert_eq!(effects, [ExchangeEffect::DiscardResponse, ExchangeEffect::Wait { ms }]);
+        assert_eq!(exchange.handle(ExchangeInput::WaitOver), [ExchangeEffect::Send]);
+    }
+    assert_eq!(exchange.handle(ExchangeInput::Responded(passing(None))), [ExchangeEffect::Relay]);
+    assert_eq!(sent(2).handle(ExchangeInput::Responded(passing(None))), [ExchangeEffect::Relay]);
+}
+
+#[test]
+fn a_wait_that_the_upstream_asks_for_is_kept_to_unless_it_is_long() {
+    let wait = |asked_ms| sent(1).handle(ExchangeInput::Responded(passing(Some(asked_ms)))).pop();
+    assert_eq!(wait(20_000), Some(ExchangeEffect::Wait { ms: 20_000 }));
+    assert_eq!(wait(90_000), Some(ExchangeEffect::Relay), "the client has its `Retry-After`");
+    assert_eq!(sent(1).handle(no_response(Some(30_000))), [ExchangeEffect::Wait { ms: 30_000 }]);
+    let effects = sent(1).handle(no_response(Some(90_000)));
+    assert_eq!(effects.last(), Some(&ExchangeEffect::Fail(ExchangeFailure::Newest)));
+}
+
+#[test]
+fn a_collected_answer_that_broke_off_is_prepared_and_asked_for_again() {
+    let mut exchange = sent(1);
+    let broke = RelayOutcome::BrokeOff { failure: UpstreamFailure::Temporary, asked_ms: None };
+    for ms in [1_000, 2_000, 4_000, 8_000, 16_000] {
+        exchange.handle(ExchangeInput::Responded(answer()));
+        assert_eq!(exchange.handle(ExchangeInput::Relayed(broke)), [ExchangeEffect::Wait { ms }]);
+        assert_eq!(exchange.handle(ExchangeInput::WaitOver), [ExchangeEffect::Prepare { upstream: 0 }]);
+        exchange.handle(ExchangeInput::Prepared { can_shorten: true });
+    }
+    exchange.handle(ExchangeInput::Responded(answer()));
+    let effects = exchange.handle(ExchangeInput::Relayed(broke));
+    assert_eq!(effects.last(), Some(&ExchangeEffect::Fail(ExchangeFailure::Newest)));
+}
+
+#[test]
+fn a_refusal_that_a_part_does_not_explain_is_taken_for_an_overflow() {
+    let mut exchange = sent(1);
+    assert_eq!(exchange.handle(ExchangeInput::Responded(unnamed(12_000))), [ExchangeEffect::OmitPart]);
+    assert_eq!(exchange.handle(ExchangeInput::PartOmitted(true)), [ExchangeEffect::Send]);
+    for _ in 0..2 {
+        assert_eq!(exchange.handle(ExchangeInput::Responded(unnamed(12_000))), [ExchangeEffect::Shorten]);
+        let effects = exchange.handle(ExchangeInput::Shortened(ShorteningOutcome::Shorter));
+        assert_eq!(effects, [ExchangeEffect::DiscardResponse, ExchangeEffect::Send]);
+    }
+    // Two smaller requests were refused as well, so the length is not the reason.
+    assert_eq!(exchange.handle(ExchangeInput::Responded(unnamed(12_000))), [ExchangeEffect::OmitPart]);
+    assert_eq!(exchange.handle(ExchangeInput::PartOmitted(false)), [ExchangeEffect::Relay]);
+}
+
+#[test]
+fn a_refusal_without_suspects_is_an_overflow_only_if_the_request_has_grown() {
+    for (refused_tokens, expected) in [(12_000, ExchangeEffect::Shorten), (10_100, ExchangeEffect::Relay)] {
+        let mut exchange = sent(1);
+        exchange.handle(ExchangeInput::Responded(unnamed(refused_tokens)));
+        assert_eq!(exchange.handle(ExchangeInput::PartOmitted(false)), [expected]);
+    }
+    let mut exchange = sent(1);
+    exchange.handle(ExchangeInput::Responded(unnamed(12_000)));
+    exchange.handle(ExchangeInput::PartOmitted(false));
+    let effects = exchange.handle(ExchangeInput::Shortened(ShorteningOutcome::NothingLeft));
+    assert_eq!(effects, [ExchangeEffect::ReportDoubt, ExchangeEffect::OmitPart]);
+    assert_eq!(exchange.handle(ExchangeInput::PartOmitted(false)), [ExchangeEffect::Relay]);
 }

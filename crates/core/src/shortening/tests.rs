@@ -64,6 +64,26 @@ fn a_hook_may_cancel_a_compaction_but_not_keep_a_request_from_fitting() {
 }
 
 #[test]
+fn a_cancellation_holds_until_the_request_does_not_fit_the_window() {
+    assert!(is_cancellation_in_force(&PlanTrigger::Routine, true, || true));
+    assert!(!is_cancellation_in_force(&PlanTrigger::Routine, true, || false));
+    assert!(!is_cancellation_in_force(&PlanTrigger::Routine, false, || true));
+    for occasion in [PlanTrigger::Overflow, PlanTrigger::Pause, REQUESTED] {
+        assert!(!is_cancellation_in_force(&occasion, true, || true), "{occasion:?}");
+    }
+    assert!(keeps_hook_answer(true, false) && keeps_hook_answer(false, true));
+    assert!(!keeps_hook_answer(true, true), "an edit had to be made");
+}
+
+#[test]
+fn a_request_that_waits_replaces_the_extract_that_stands() {
+    assert!(may_replace_extract(true, true, &PlanTrigger::Routine));
+    assert!(!may_replace_extract(false, true, &PlanTrigger::Routine), "no client waits");
+    assert!(!may_replace_extract(true, false, &PlanTrigger::Routine));
+    assert!(!may_replace_extract(true, true, &PlanTrigger::Overflow));
+}
+
+#[test]
 fn an_edit_is_committed_as_planned_after_the_hook() {
     for kind in [PlanKind::Prune, PlanKind::Compaction] {
         let planned = EditChoiceInput::Planned(kind);

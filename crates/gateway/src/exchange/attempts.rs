@@ -220,6 +220,26 @@ impl UpstreamAttempt {
         }
     }
 
+    /// Returns the error in an answer's place, if the same request may succeed a little later and the client can have
+    /// nothing of the answer.
+    pub(super) fn passing_error(&self, received: &AttemptOutcome) -> Option<ProviderError> {
+        let error = match received {
+            AttemptOutcome::Native(UpstreamResponse::Stream(opening), _) => {
+                let begun = Some(&opening.beginning).filter(|begun| begun.is_empty())?;
+                let said = Bytes::from(begun.error.clone()?);
+                let said = self.request.target.server.hide_secrets(said);
+                ProviderError::in_answer(&String::from_utf8_lossy(&said))
+            }
+            AttemptOutcome::Native(UpstreamResponse::Whole(whole), _) => whole.in_answer.as_deref()?.clone(),
+            // An error status is told at once. Without a body no server has said anything.
+            AttemptOutcome::Refused(error, _) if error.status.is_none() && error.body.is_some() => {
+                error.clone()
+            }
+            AttemptOutcome::Translated(..) | AttemptOutcome::Refused(..) => return None,
+        };
+        error.retryable.then_some(error)
+    }
+
     /// Adds the cost of a discarded answer.
     pub(super) fn bill_unused(&self, received: &AttemptOutcome, prepared: &OutboundRequest) {
         match received {

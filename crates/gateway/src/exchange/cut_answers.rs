@@ -4,9 +4,7 @@
 
 use bytes::Bytes;
 use longhaul_core::message::ModelStopReason;
-use longhaul_wire::edit::{
-    AnswerEvents, GatewayError, GatewayErrorKind, PartialResponse, SseEvent, StreamPosition, WireCodec,
-};
+use longhaul_wire::edit::{AnswerEvents, GatewayError, PartialResponse, SseEvent, StreamPosition, WireCodec};
 
 use super::UpstreamAttempt;
 use super::attempts::{AttemptOutcome, FailedAttempt};
@@ -103,13 +101,7 @@ impl UpstreamAttempt {
 
 /// Returns whether a failure may be gone when the upstream is asked again.
 pub(super) fn is_passing(fault: &GatewayError) -> bool {
-    matches!(
-        fault.kind,
-        GatewayErrorKind::Upstream
-            | GatewayErrorKind::RateLimit
-            | GatewayErrorKind::Timeout
-            | GatewayErrorKind::Unreachable
-    )
+    fault.kind.is_passing()
 }
 
 /// Returns what the events of an answer say, if the answer ends in text that can go on.

@@ -6,17 +6,18 @@ use std::time::Duration;
 
 use http::StatusCode;
 use longhaul_core::exchange::{
-    Exchange, ExchangeEffect, ExchangeFailure, ExchangeInput, ExchangeLimits, OverflowFacts, RelayOutcome,
-    ResponseFacts, ShorteningOutcome, UpstreamFailure,
+    Exchange, ExchangeEffect, ExchangeFailure, ExchangeInput, ExchangeLimits, OverflowFacts, PassingFailure,
+    RelayOutcome, ResponseFacts, ShorteningOutcome, UpstreamFailure,
 };
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 use longhaul_wire::overflow::SuspectedOverflow;
 use tokio::time::sleep;
 
 use super::attempts::{AttemptOutcome, FailedAttempt};
+use super::part_refusals;
 use super::prepare::OutboundRequest;
 use super::replicas::ordered_targets;
-use super::translate::fault_of;
+use super::request_log::whole_ms;
 use super::upstream_errors::readable;
 use super::upstream_response::{OverflowResponse, RelayDecision, UpstreamResponse};
 use super::usage_totals::UsageTotals;
@@ -250,20 +251,30 @@ impl ExchangeDriver {
         let received = match received {
             Ok(received) => received,
             Err(FailedAttempt { fault, broke_off }) => {
+                let asked_ms = fault.retry_after.map(whole_ms);
                 let failure = self.note_failure(fault);
-                return Ok(ExchangeInput::NoResponse { failure, broke_off });
+                return Ok(ExchangeInput::NoResponse { failure, broke_off, asked_ms });
             }
         };
         // An answer that goes on after the window's end loses nothing. Without it the request would have to be shortened.
         let has_rest = attempt.has_rest(&received, &self.outbound);
         let overflow = attempt.review().too_long_by(&received, &self.outbound);
-        self.overflow = overflow.filter(|_| !has_rest);
+        let overflow = overflow.filter(|_| !has_rest);
+        let passing = attempt.passing_error(&received);
+        let unnamed_refusal = part_refusals::unnamed_refusal(&received, &self.outbound);
         let facts = ResponseFacts {
-            overflow: self.overflow.as_ref().map(OverflowResponse::facts),
+            overflow: overflow.as_ref().map(OverflowResponse::facts),
             is_refusal: received.is_refusal(),
             is_for_client: received.is_for_client(),
             is_whole_answer: received.answer().is_some(),
+            passing_failure: passing
+                .as_ref()
+                .map(|error| PassingFailure { asked_ms: error.retry_after.map(whole_ms) }),
+            unnamed_refusal,
         };
+        self.overflow = overflow.or_else(|| unnamed_refusal.map(|_| OverflowResponse::unnamed()));
+        // The log names the failure if the request is repeated because of it.
+        self.failure = passing.as_ref().map(GatewayError::from).or(self.failure.take());
         self.received = Some(received);
         Ok(ExchangeInput::Responded(facts))
     }
@@ -272,7 +283,7 @@ impl ExchangeDriver {
         tracing::warn!(
             upstream = self.targets.get(self.upstream).map(|target| &target.server.upstream.name),
             wait_ms = ms,
-            "an answer broke off before its first word and is asked for again: {}",
+            "an answer broke off or failed before the client had any of it, and is asked for again: {}",
             self.newest_failure()
         );
         sleep(Duration::from_millis(ms)).await;
@@ -295,6 +306,8 @@ impl ExchangeDriver {
     async fn shorten(&mut self) -> Result<ShorteningOutcome, GatewayError> {
         let overflow = self.overflow.as_ref().ok_or_else(incomplete)?;
         let attempt = self.attempt.as_mut().ok_or_else(incomplete)?;
+        // The length is the likelier reason now.
+        attempt.omissions.take_back_guess(&attempt.request);
         match attempt.shortened_after(overflow, &self.outbound).await {
             Ok(Some(shorter)) => {
                 self.shorter = Some(shorter);
@@ -382,7 +395,7 @@ impl ExchangeDriver {
                         }
                         Ok(disposition)
                     }
-                    Err(fault) => Err(fault),
+                    Err(fault) => Err(fault.into()),
                 }
             }
             AttemptOutcome::Translated(start, report) => {
@@ -390,12 +403,19 @@ impl ExchangeDriver {
             }
             AttemptOutcome::Refused(error, _) => {
                 self.totals.failed(&error, outbound.input);
-                Err(fault_of(&error))
+                Err(GatewayError::from(&error).into())
             }
         };
         let opened = match opened {
             Ok(opened) => opened,
-            Err(fault) => return Ok(RelayOutcome::Failed(self.note_failure(fault))),
+            Err(FailedAttempt { fault, broke_off }) => {
+                let asked_ms = fault.retry_after.map(whole_ms);
+                let failure = self.note_failure(fault);
+                return Ok(match broke_off {
+                    true => RelayOutcome::BrokeOff { failure, asked_ms },
+                    false => RelayOutcome::Failed(failure),
+                });
+            }
         };
         let outcome = RelayOutcome::Ready {
             is_stream: !is_whole && !matches!(opened, UpstreamDisposition::Whole(..)),
@@ -470,8 +490,10 @@ fn has_no_path(opened: &UpstreamDisposition) -> bool {
 fn failure_of(opened: &UpstreamDisposition) -> Option<UpstreamFailure> {
     match opened {
         UpstreamDisposition::Whole(status, ..) => {
-            let is_passing = status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS;
-            is_passing.then_some(UpstreamFailure::Temporary)
+            // Another upstream may have a quota of its own.
+            let may_do_better = status.is_server_error()
+                || matches!(*status, StatusCode::TOO_MANY_REQUESTS | StatusCode::PAYMENT_REQUIRED);
+            may_do_better.then_some(UpstreamFailure::Temporary)
         }
         UpstreamDisposition::Stream(..) => None,
         UpstreamDisposition::Failed(fault, ..) => Some(kind_of_fault(fault)),
@@ -481,9 +503,11 @@ fn failure_of(opened: &UpstreamDisposition) -> Option<UpstreamFailure> {
 fn kind_of_fault(fault: &GatewayError) -> UpstreamFailure {
     match fault.kind {
         GatewayErrorKind::Unreachable => UpstreamFailure::Unreachable,
-        GatewayErrorKind::Timeout | GatewayErrorKind::RateLimit | GatewayErrorKind::Upstream => {
-            UpstreamFailure::Temporary
-        }
+        GatewayErrorKind::Timeout
+        | GatewayErrorKind::RateLimit
+        | GatewayErrorKind::Billing
+        | GatewayErrorKind::Overloaded
+        | GatewayErrorKind::Upstream => UpstreamFailure::Temporary,
         _ => UpstreamFailure::Final,
     }
 }

@@ -14,6 +14,8 @@ use memchr::memmem;
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{Instrument, Span};
 
+use super::attempts::FailedAttempt;
+use super::cut_answers::is_passing;
 use super::prepare::OutboundRequest;
 use super::recall::OutputDivision;
 use super::{PreparationAction, PreparationReport, UpstreamAttempt, previous_response, request_log};
@@ -103,6 +105,8 @@ pub(super) struct AnswerFlow {
     is_open: bool,
     /// The error at the end of the stream.
     fault: Option<GatewayError>,
+    /// Set if the upstream's stream broke off or reported a failure, and the answer could not go on.
+    is_broken: bool,
 }
 
 /// The receiver of the upstream's events.
@@ -218,6 +222,7 @@ impl AnswerFlow {
             has_unread_error: false,
             is_open: false,
             fault: None,
+            is_broken: false,
         }
     }
 
@@ -237,10 +242,10 @@ impl AnswerFlow {
     /// Returns all events, the attempt at its end, and the report of the last compaction.
     ///
     /// # Errors
-    /// [`GatewayError`] if the upstream breaks off.
+    /// [`FailedAttempt`] if the upstream breaks off.
     pub(super) async fn collect(
         mut self,
-    ) -> Result<(Vec<Bytes>, Option<UpstreamAttempt>, PreparationReport), GatewayError> {
+    ) -> Result<(Vec<Bytes>, Option<UpstreamAttempt>, PreparationReport), FailedAttempt> {
         let mut all = SseReader::default();
         let mut events = Vec::new();
         while let Some(bytes) = self.next().await {
@@ -250,12 +255,17 @@ impl AnswerFlow {
             events.extend(all.filter(|raw| !is_comment(raw)));
         }
         match self.fault.take() {
-            Some(fault) => Err(fault),
+            Some(fault) => {
+                // A continuation has had its tries.
+                let is_first = self.exchange.broken_streams() == 0 && self.exchange.restarts() == 0;
+                Err(FailedAttempt { broke_off: self.is_broken && is_first && is_passing(&fault), fault })
+            }
             None if self.reader.seen().finish.is_some() => {
                 Ok((events, self.attempt, self.outbound_request.report))
             }
             None => {
-                Err(GatewayError::new(GatewayErrorKind::Upstream, "the upstream broke off in its answer"))
+                let message = "the upstream broke off in its answer";
+                Err(GatewayError::new(GatewayErrorKind::Upstream, message).into())
             }
         }
     }
@@ -326,7 +336,7 @@ impl AnswerFlow {
                 // The answer is stored once, with the chunk that completes it.
                 let was_over = watcher.seen().over;
                 let ParsedChunk { out, says, has_unread_error } =
-                    parse_chunk(watcher.as_mut(), &mut self.events, chunk);
+                    parse_chunk(self.wire.dialect(), watcher.as_mut(), &mut self.events, chunk);
                 self.has_unread_error |= has_unread_error;
                 if let Some(fault) = too_many_calls(watcher.seen()) {
                     // The end of the answer must not reach the client in the same chunk.
@@ -416,7 +426,6 @@ impl AnswerFlow {
 
     /// Passes on an event of a stream that may be merged with another.
     fn relay_event(&mut self, raw: &Bytes, out: &mut Vec<u8>) {
-        self.has_unread_error |= is_unread_error(raw);
         if let Some(step) = &mut self.step {
             step.take(raw);
         }
@@ -425,7 +434,10 @@ impl AnswerFlow {
         let begins = self.note.is_some() && !said_by(self.wire, raw).is_empty();
         let note = self.note.take_if(|_| begins);
         let note = note.filter(|note| !has_said(splice.as_mut(), note, out));
+        let had_error = splice.seen().error.is_some();
         splice.pass_event(raw, out);
+        let is_error = !had_error && splice.seen().error.is_some();
+        self.has_unread_error |= is_unread_error(self.wire.dialect(), raw, is_error);
         self.within = match splice.seen().position {
             StreamPosition::Nothing => self.within,
             inside => inside,
@@ -494,8 +506,10 @@ impl AnswerFlow {
         if let EventProcessor::Watches(watcher) = &mut self.reader {
             // Half an event is of no use to a client.
             if is_whole {
-                self.has_unread_error |= is_unread_error(&rest);
+                let had_error = watcher.seen().error.is_some();
                 watcher.read(&SseEvent::parse(&rest));
+                let is_error = !had_error && watcher.seen().error.is_some();
+                self.has_unread_error |= is_unread_error(self.wire.dialect(), &rest, is_error);
                 self.is_open = !rest.trim_ascii().is_empty();
                 self.go_out(rest);
             }
@@ -560,6 +574,7 @@ impl AnswerFlow {
             Some(route) => route.request.said_error(error),
             None => GatewayError::new(GatewayErrorKind::Upstream, error),
         };
+        self.is_broken = true;
         match self.has_unread_error {
             true => self.break_off(fault),
             // The client has received the error event itself.

@@ -4,17 +4,23 @@
 //! A client sends its whole conversation with each request. Without the notes a single refused part would end the
 //! conversation.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use http::HeaderMap;
-use longhaul_core::attempt::{MAX_OMISSIONS, choose_refused_media, note_of_omission, one_line};
+use longhaul_core::attempt::{
+    MAX_OMISSIONS, RefusalSuspect, SuspectKind, UnnamedRefusal, choose_refused_media, guess_refused_parts,
+    note_of_omission, one_line,
+};
+use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{MediaPart, Message, Part, Role, ToolResult, ToolSpec};
 use longhaul_core::refusal::{PartRefusal, RefusedPart, RefusedPartKind};
 use longhaul_providers::{ModelRequest, ProviderError};
-use longhaul_wire::refused_part;
+use longhaul_wire::{refused_part, server_error};
 
+use super::attempts::AttemptOutcome;
+use super::prepare::OutboundRequest;
 use super::targeted_request::TargetedRequest;
 use super::translate::is_withheld;
 use super::upstream_response::{UpstreamResponse, WholeResponse};
@@ -27,6 +33,9 @@ const MAX_REMEMBERED: usize = 4_096;
 
 /// The most times that one request is sent in another form. No wire has more forms (`RequestAdaptations`).
 const MAX_ADAPTATIONS: u32 = 4;
+
+/// The beginning of the names that clients give to tools of MCP servers. Only their schemas come from other programs.
+const FOREIGN_TOOLS: &str = "mcp__";
 
 /// The words in place of an error, if an upstream gives an empty answer because of a filter.
 const WITHHELD: &str = "the provider's filter withheld the answer";
@@ -57,8 +66,15 @@ pub(super) struct RequestOmissions {
     sent_without: usize,
     /// The parts left out on a guess, not yet confirmed by a success.
     guess: Vec<PartKey>,
-    /// Set if a guess has left out new results, too, so that there is nothing left to guess.
-    has_guessed_all: bool,
+    /// The guesses that are left, made at the first refusal that names nothing. Later requests lack the guessed parts.
+    guesses: Option<VecDeque<Vec<BlamedPart>>>,
+}
+
+/// A part to leave out, and its name in the note.
+#[derive(Clone, Copy, Debug)]
+struct BlamedPart {
+    key: PartKey,
+    description: &'static str,
 }
 
 impl RequestOmissions {
@@ -88,7 +104,7 @@ impl SuspectedPart {
         Self {
             key: part_key(targeted, json.as_bytes()),
             // Only reasoning is found by its text, so no other part is copied.
-            json: if part.kind == RequestPartKind::Reasoning { json.to_owned() } else { String::new() },
+            json: if is_proof(part.kind) { json.to_owned() } else { String::new() },
             is_new: part.at.start > answered_at,
             kind: part.kind,
             name: part.name,
@@ -110,16 +126,36 @@ impl SuspectedPart {
         matches!(self.kind, RequestPartKind::Image | RequestPartKind::File)
     }
 
-    /// Returns the part's name in a note.
-    fn description(&self) -> &'static str {
-        match self.kind {
+    /// Returns the part as one to leave out.
+    fn blamed(&self) -> BlamedPart {
+        let description = match self.kind {
             RequestPartKind::Image => "a picture",
             RequestPartKind::File => "a file",
             RequestPartKind::Reasoning => "reasoning",
+            RequestPartKind::Signature => "a signature",
             RequestPartKind::ToolResult => "the output of this tool",
             RequestPartKind::Tool => "a tool",
-        }
+        };
+        BlamedPart { key: self.key, description }
     }
+
+    /// Returns the part as a suspect of a refusal that names nothing. `None` for a tool of the client itself, which
+    /// its server has accepted in every request before.
+    fn unnamed_suspect(&self) -> Option<RefusalSuspect> {
+        let kind = match self.kind {
+            RequestPartKind::Image | RequestPartKind::File => SuspectKind::Media,
+            RequestPartKind::Reasoning | RequestPartKind::Signature => SuspectKind::Reasoning,
+            RequestPartKind::ToolResult => SuspectKind::ToolResult,
+            RequestPartKind::Tool if self.name.starts_with(FOREIGN_TOOLS) => SuspectKind::ForeignTool,
+            RequestPartKind::Tool => return None,
+        };
+        Some(RefusalSuspect { kind, is_new: self.is_new })
+    }
+}
+
+/// Returns whether a part is a proof that its provider checks: reasoning, or a signature.
+fn is_proof(kind: RequestPartKind) -> bool {
+    matches!(kind, RequestPartKind::Reasoning | RequestPartKind::Signature)
 }
 
 impl RequestOmissions {
@@ -133,17 +169,7 @@ impl RequestOmissions {
     /// Leaves out the part that caused the refusal of `body`. Returns whether such a part was found, so that the
     /// request is worth another try.
     pub(super) fn omit(&mut self, targeted: &TargetedRequest, came: &UpstreamResponse, body: &Bytes) -> bool {
-        let (status, said) = match came {
-            response if response.is_withheld() => (None, Some(WITHHELD)),
-            UpstreamResponse::Stream(opening) => (None, opening.beginning.error.as_deref()),
-            UpstreamResponse::Whole(WholeResponse { status, bytes, seen: None, .. })
-                if !status.is_success() =>
-            {
-                (Some(status.as_u16()), std::str::from_utf8(bytes).ok())
-            }
-            UpstreamResponse::Whole(_) => (None, None),
-        };
-        let Some(said) = said else { return false };
+        let Some((status, said)) = refusal_in(came) else { return false };
         let refusal = match came.is_withheld() {
             true => Some(refused_content()),
             false => refused_part::recognise(status, said, body),
@@ -205,6 +231,30 @@ impl RequestOmissions {
         }
     }
 
+    /// Sends the parts again that were left out on a guess.
+    pub(super) fn take_back_guess(&mut self, targeted: &TargetedRequest) {
+        let in_vain = std::mem::take(&mut self.guess);
+        if in_vain.is_empty() {
+            return;
+        }
+        tracing::debug!(parts = in_vain.len(), "parts were left out in vain and are sent again");
+        let mut known = targeted.proxied.inner.part_refusals.known();
+        for key in &in_vain {
+            known.remove(key);
+        }
+    }
+
+    /// Returns the parts of the next guess; empty if none is left.
+    fn next_guess(&mut self, suspects: &[&SuspectedPart]) -> Vec<BlamedPart> {
+        let guesses = self.guesses.get_or_insert_with(|| {
+            let suspected = suspects.iter().filter_map(|part| Some((part.unnamed_suspect()?, part.blamed())));
+            let (suspected, parts): (Vec<RefusalSuspect>, Vec<BlamedPart>) = suspected.unzip();
+            let guesses = guess_refused_parts(&suspected).into_iter();
+            guesses.map(|guess| guess.into_iter().filter_map(|at| parts.get(at).copied()).collect()).collect()
+        });
+        guesses.pop_front().unwrap_or_default()
+    }
+
     /// Chooses the parts to leave out next. Returns whether there is one.
     fn blame(
         &mut self,
@@ -213,21 +263,21 @@ impl RequestOmissions {
         suspects: &[SuspectedPart],
         said: &str,
     ) -> bool {
-        // The last guess did not help: the upstream has refused again. The guessed parts are sent again.
-        let in_vain = std::mem::take(&mut self.guess);
-        if !in_vain.is_empty() {
-            tracing::debug!(parts = in_vain.len(), "parts were left out in vain and are sent again");
-        }
+        // The last guess did not help: the upstream has refused again.
+        self.take_back_guess(targeted);
         let mut known = targeted.proxied.inner.part_refusals.known();
-        let in_vain: Vec<(PartKey, String)> =
-            in_vain.into_iter().filter_map(|key| known.remove_entry(&key)).collect();
         // Each attempt sends the whole request, so a refusal that persists goes to the client.
         let Some(refusal) = refusal.filter(|_| self.tries < MAX_OMISSIONS) else { return false };
         let suspects: Vec<&SuspectedPart> =
             suspects.iter().filter(|suspect| !known.contains_key(&suspect.key)).collect();
-        let is_guess = !refusal.is_specific();
-        let blamed = chosen(refusal, &suspects, self.tries);
-        if blamed.is_empty() || is_guess && self.has_guessed_all {
+        let named = chosen(refusal, &suspects, self.tries);
+        // A place that is none of a known part says as little as no place.
+        let is_guess = named.is_empty() && refusal.kind.is_none();
+        let blamed = match is_guess {
+            true => self.next_guess(&suspects),
+            false => named.into_iter().map(SuspectedPart::blamed).collect(),
+        };
+        if blamed.is_empty() {
             return false;
         }
         self.tries += 1;
@@ -235,18 +285,12 @@ impl RequestOmissions {
             // A forgotten part costs one refused request.
             known.clear();
         }
-        for suspect in &blamed {
-            known.insert(suspect.key, note_of_omission(suspect.description(), &message_of(said)));
+        for part in &blamed {
+            known.insert(part.key, note_of_omission(part.description, &message_of(said)));
         }
         // A refusal that names the part is believed at once.
         if is_guess {
-            self.has_guessed_all =
-                self.tries > 1 && blamed.iter().any(|suspect| suspect.kind == RequestPartKind::ToolResult);
-            self.guess = blamed.iter().map(|suspect| suspect.key).collect();
-            // Guesses grow. The refused request has notes in place of the last guess, so the parts are not among the
-            // suspects any more.
-            self.guess.extend(in_vain.iter().map(|(key, _)| *key));
-            known.extend(in_vain);
+            self.guess = blamed.iter().map(|part| part.key).collect();
         }
         tracing::warn!(
             upstream = targeted.target.server.upstream.name,
@@ -256,6 +300,42 @@ impl RequestOmissions {
         );
         true
     }
+}
+
+/// Returns the status and the words of a refusal. An error inside an answer has no status of its own.
+fn refusal_in(came: &UpstreamResponse) -> Option<(Option<u16>, &str)> {
+    match came {
+        response if response.is_withheld() => Some((None, WITHHELD)),
+        UpstreamResponse::Stream(opening) => Some((None, opening.beginning.error.as_deref()?)),
+        UpstreamResponse::Whole(WholeResponse { status, bytes, seen: None, in_answer, .. })
+            if !status.is_success() =>
+        {
+            let own = in_answer.is_none().then(|| status.as_u16());
+            Some((own, std::str::from_utf8(bytes).ok()?))
+        }
+        UpstreamResponse::Whole(_) => None,
+    }
+}
+
+/// Returns the sizes of the requests, if the response is a refusal that names neither a part nor a limit.
+pub(super) fn unnamed_refusal(received: &AttemptOutcome, sent: &OutboundRequest) -> Option<UnnamedRefusal> {
+    let is_unnamed = |error: &ProviderError| {
+        let names_nothing = |refusal: &PartRefusal| !refusal.is_specific() && !refusal.is_remedied;
+        error.code == ErrorCode::InvalidRequest && error.refusal.as_deref().is_some_and(names_nothing)
+    };
+    let is_refusal = match received {
+        AttemptOutcome::Native(response, _) => {
+            let (status, said) = refusal_in(response).filter(|_| !response.is_withheld())?;
+            is_unnamed(&match status {
+                Some(status) => server_error::from_response(status, None, said.to_owned()),
+                None => server_error::from_answer(said),
+            })
+        }
+        AttemptOutcome::Refused(error, _) => is_unnamed(error),
+        AttemptOutcome::Translated(..) => false,
+    };
+    let sizes = UnnamedRefusal { refused_tokens: sent.input, accepted_tokens: sent.accepted };
+    is_refusal.then_some(sizes)
 }
 
 /// Returns the refusal of a filter that has withheld an answer: the newest content is at fault.
@@ -315,6 +395,7 @@ fn part_key(targeted: &TargetedRequest, content: &[u8]) -> PartKey {
 fn chosen<'s>(refusal: &PartRefusal, suspects: &[&'s SuspectedPart], attempt: u32) -> Vec<&'s SuspectedPart> {
     let of_kind =
         |kind: RequestPartKind| suspects.iter().copied().filter(move |suspect| suspect.kind == kind);
+    let proofs = || suspects.iter().copied().filter(|suspect| is_proof(suspect.kind));
     let media: Vec<&SuspectedPart> = suspects.iter().copied().filter(|suspect| suspect.is_media()).collect();
     let named: Vec<&SuspectedPart> = match &refusal.part {
         Some(RefusedPart::Media(number)) => media.get(*number).copied().into_iter().collect(),
@@ -325,7 +406,7 @@ fn chosen<'s>(refusal: &PartRefusal, suspects: &[&'s SuspectedPart], attempt: u3
             of_kind(RequestPartKind::ToolResult).rfind(|result| result.name == *call).into_iter().collect()
         }
         Some(RefusedPart::Reasoning(item)) => {
-            of_kind(RequestPartKind::Reasoning).filter(|part| part.json.contains(item.as_str())).collect()
+            proofs().filter(|part| part.json.contains(item.as_str())).collect()
         }
         Some(RefusedPart::Blob(_) | RefusedPart::Text(_)) | None => Vec::new(),
     };
@@ -333,7 +414,7 @@ fn chosen<'s>(refusal: &PartRefusal, suspects: &[&'s SuspectedPart], attempt: u3
         return named;
     }
     match refusal.kind {
-        Some(RefusedPartKind::Reasoning) => of_kind(RequestPartKind::Reasoning).collect(),
+        Some(RefusedPartKind::Reasoning) => proofs().collect(),
         // A content filter reacts to the newest results. The user's own words are left for the user to change.
         Some(RefusedPartKind::Content) => {
             let mut new: Vec<&SuspectedPart> =
@@ -341,24 +422,9 @@ fn chosen<'s>(refusal: &PartRefusal, suspects: &[&'s SuspectedPart], attempt: u3
             // First the newest result alone, then all new ones: the less is lost, the better.
             if attempt == 0 { new.pop().into_iter().collect() } else { new }
         }
-        None => guessed(suspects, attempt),
+        // Guesses are made elsewhere: see `next_guess`.
+        None => Vec::new(),
         _ => choose_refused_media(refusal, attempt, media, |part| part.kind == RequestPartKind::Image),
-    }
-}
-
-/// Returns the parts that a guess adds where an error names nothing: first the newest picture or file, or else the newest
-/// tool result, then all pictures and files, and at last all new results, too.
-fn guessed<'s>(suspects: &[&'s SuspectedPart], attempt: u32) -> Vec<&'s SuspectedPart> {
-    let is_new_result = |part: &SuspectedPart| part.kind == RequestPartKind::ToolResult && part.is_new;
-    let media: Vec<_> = suspects.iter().copied().filter(|part| part.is_media()).collect();
-    let results: Vec<_> = suspects.iter().copied().filter(|part| is_new_result(part)).collect();
-    if attempt == 0 {
-        return media.last().or(results.last()).copied().into_iter().collect();
-    }
-    // The last attempt is kept for parts that are bad together: alone, each of them seems harmless.
-    match attempt + 1 < MAX_OMISSIONS && !media.is_empty() {
-        true => media,
-        false => media.into_iter().chain(results).collect(),
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use longhaul_core::meter;
 use longhaul_core::plan::{Plan, PlanTrigger};
 use longhaul_core::run::{PreCompactInput, PreCompactOutput};
+use longhaul_core::shortening;
 
 use super::conversation::ConversationState;
 use super::log::ConversationLog;
@@ -58,9 +59,9 @@ impl ConversationMemo {
         self.request.proxied.inner.hook_answers.get(&self.beginning())
     }
 
-    /// Keeps the hook's answer. A cancellation ends once an edit had to be made anyway.
+    /// Keeps the hook's answer as long as it holds.
     pub(super) fn keep_hook_answer(&self, answer: Option<PreCompactOutput>, is_edited: bool) {
-        let answer = answer.filter(|answer| !(answer.cancel && is_edited));
+        let answer = answer.filter(|answer| shortening::keeps_hook_answer(answer.cancel, is_edited));
         self.request.proxied.inner.hook_answers.set(self.beginning(), answer);
     }
 
@@ -95,7 +96,7 @@ impl ViewEditor {
         Some(answer)
     }
 
-    /// Returns whether the hook's cancellation still holds. It ends when the request no longer fits the window.
+    /// Returns whether the hook's cancellation still holds.
     pub(super) fn is_cancelled_by_hook(
         &self,
         state: &ConversationState,
@@ -106,7 +107,8 @@ impl ViewEditor {
             return false;
         }
         let is_cancelled = self.memo.hook_answer().is_some_and(|answer| answer.cancel);
-        // A cancellation must not make a request fail that a compaction would save.
-        *occasion == PlanTrigger::Routine && is_cancelled && self.budget.fits_the_window(&state.log, fixed)
+        shortening::is_cancellation_in_force(occasion, is_cancelled, || {
+            self.budget.fits_the_window(&state.log, fixed)
+        })
     }
 }

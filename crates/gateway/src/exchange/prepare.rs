@@ -47,6 +47,8 @@ pub(super) struct OutboundRequest {
     pub(super) input: u64,
     /// The estimate with the expected error.
     pub(super) bound: u64,
+    /// The largest input of the conversation that its model has accepted, in tokens; 0 if none is known.
+    pub(super) accepted: u64,
     /// The figures of the call for the log.
     pub(super) start: RequestSnapshot,
     /// The number of the client's items in the request.
@@ -454,6 +456,7 @@ impl RequestFitter {
             report,
             input: after.total,
             bound: after.bound(),
+            accepted: history.largest_accepted_input(),
             start,
             items: state.log.items,
             said: self.request.needs_translation().then(|| said(&state.log)),

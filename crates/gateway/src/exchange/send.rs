@@ -18,7 +18,7 @@ use super::upstream_client::SendFailure;
 use super::upstream_response::{RelayDecision, StreamOpening, UpstreamResponse, WholeResponse};
 use super::{PreparationAction, UpstreamAttempt, UpstreamDisposition, previous_response};
 use crate::headers;
-use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, error_in_answer};
 
 /// The largest answer without a stream, in bytes.
 const MAX_WHOLE_BYTES: usize = 256 << 20;
@@ -55,13 +55,13 @@ impl UpstreamAttempt {
     /// Relays a stream to the client.
     ///
     /// # Errors
-    /// [`GatewayError`] if the stream is collected and breaks off.
+    /// [`FailedAttempt`] if the stream is collected and breaks off.
     pub(super) async fn relay_stream(
         self,
         opening: StreamOpening,
         prepared: OutboundRequest,
         exchange: Exchange,
-    ) -> Result<UpstreamDisposition, GatewayError> {
+    ) -> Result<UpstreamDisposition, FailedAttempt> {
         let StreamOpening { status, headers, body, beginning } = opening;
         let error = beginning.error.as_deref().map(|error| self.request.said_error(error));
         let collects = self.must_collect(&prepared);
@@ -128,7 +128,28 @@ impl UpstreamAttempt {
         let seen = self.client().read(status, &bytes).await;
         // Some servers quote a refused key in their error.
         let bytes = if seen.is_none() { self.request.target.server.hide_secrets(bytes) } else { bytes };
-        self.with_break_in_stream(WholeResponse { status, headers, bytes, seen }, prepared)
+        let whole = WholeResponse { status, headers, bytes, seen, in_answer: None };
+        self.with_break_in_stream(self.with_own_status(whole), prepared)
+    }
+
+    /// Returns a response whose error has the status of an error: some servers and proxies send errors with 200.
+    fn with_own_status(&self, whole: WholeResponse) -> WholeResponse {
+        let said = std::str::from_utf8(&whole.bytes).ok();
+        let said = said.filter(|_| whole.status.is_success() && whole.seen.is_none());
+        let Some(error) = said.and_then(error_in_answer) else { return whole };
+        let fault = GatewayError::from(&error);
+        let status = fault.status_in(self.request.proxied.wire.dialect());
+        tracing::info!(
+            upstream = self.request.target.server.upstream.name,
+            status = status.as_u16(),
+            kind = ?fault.kind,
+            "the upstream sent an error with the status of a success"
+        );
+        let mut headers = whole.headers;
+        if let Some(wait) = fault.retry_after.filter(|_| !headers.contains_key(header::RETRY_AFTER)) {
+            headers::say_retry_after(&mut headers, wait);
+        }
+        WholeResponse { status, headers, in_answer: Some(Box::new(error)), ..whole }
     }
 
     /// Accounts for an answer whose body is lost.
@@ -144,7 +165,7 @@ impl UpstreamAttempt {
         whole: WholeResponse,
         prepared: &OutboundRequest,
     ) -> Result<RelayDecision, GatewayError> {
-        let WholeResponse { status, mut headers, bytes, seen } = whole;
+        let WholeResponse { status, mut headers, bytes, seen, .. } = whole;
         self.budget().describe(&prepared.report, &mut headers);
         self.review().check(status, &bytes, seen.as_ref())?;
         let after = match &seen {
@@ -216,7 +237,7 @@ impl UpstreamAttempt {
         prepared: OutboundRequest,
         collects: bool,
         exchange: Exchange,
-    ) -> Result<UpstreamDisposition, GatewayError> {
+    ) -> Result<UpstreamDisposition, FailedAttempt> {
         self.budget().describe(&prepared.report, &mut headers);
         if self.may_continue() && !self.request.goes_on_exactly() {
             headers::say(&mut headers, "x-longhaul-midstream", "approximate");
@@ -261,9 +282,12 @@ pub(super) fn kind_of(status: StatusCode, said: &str) -> GatewayErrorKind {
         (None, StatusCode::TOO_MANY_REQUESTS) => GatewayErrorKind::RateLimit,
         (None, StatusCode::PAYLOAD_TOO_LARGE) => GatewayErrorKind::TooLarge,
         (None, StatusCode::UNAUTHORIZED) => GatewayErrorKind::Auth,
+        (None, StatusCode::PAYMENT_REQUIRED) => GatewayErrorKind::Billing,
         (None, StatusCode::FORBIDDEN) => GatewayErrorKind::Forbidden,
         (None, StatusCode::NOT_FOUND) => GatewayErrorKind::NotFound,
         (None, status) if status.is_client_error() => GatewayErrorKind::Invalid,
+        // Anthropic reports an overload as 529.
+        (None, status) if matches!(status.as_u16(), 503 | 529) => GatewayErrorKind::Overloaded,
         (None, _) => GatewayErrorKind::Upstream,
     }
 }

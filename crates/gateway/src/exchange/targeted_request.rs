@@ -28,7 +28,7 @@ use super::prepare::OutboundRequest;
 use super::replicas::conversation_key;
 use super::request_pauses::has_long_pauses;
 use super::summary_writers::PRUNING_AGENT;
-use super::translate::{fault_of, tool_choice};
+use super::translate::tool_choice;
 use super::upstream_response::UpstreamResponse;
 use super::usage_totals::PartialUsage;
 use crate::gateway::{CompactionSetup, CredentialSource, MidstreamMode};
@@ -348,7 +348,7 @@ impl TargetedRequest {
     /// Returns the upstream's error in place of an answer, or in the middle of one.
     pub(super) fn said_error(&self, said: &str) -> GatewayError {
         let said = self.target.server.hide_secrets(Bytes::copy_from_slice(said.as_bytes()));
-        fault_of(&ProviderError::in_answer(&String::from_utf8_lossy(&said)))
+        GatewayError::from(&ProviderError::in_answer(&String::from_utf8_lossy(&said)))
     }
 
     /// Returns the items of a compacted request as a JSON list.

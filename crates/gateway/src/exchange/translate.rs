@@ -29,9 +29,7 @@ use super::upstream_client::{UpstreamClient, outcome_of_status};
 use super::usage_totals::{PartialUsage, UsageTotals};
 use super::{ProxiedRequest, UpstreamAttempt, UpstreamDisposition, previous_response};
 use longhaul_wire::chat::edit as chat;
-use longhaul_wire::edit::{
-    Dialect, GatewayError, GatewayErrorKind, ParseError, PartialResponse, PartialToolCall,
-};
+use longhaul_wire::edit::{Dialect, GatewayError, ParseError, PartialResponse, PartialToolCall};
 use longhaul_wire::messages::edit as messages;
 use longhaul_wire::response_writer::{self, ResponseWriter};
 use longhaul_wire::responses::edit as responses;
@@ -57,7 +55,7 @@ impl UpstreamAttempt {
             Ok(start) => Ok(AttemptOutcome::Translated(start, told)),
             Err(TranslatedCallFailure::BrokeOff(error)) => {
                 self.totals().failed(&error, prepared.input);
-                Err(FailedAttempt { fault: fault_of(&error), broke_off: true })
+                Err(FailedAttempt { fault: GatewayError::from(&error), broke_off: true })
             }
             Err(TranslatedCallFailure::Refused(error)) => Ok(AttemptOutcome::Refused(error, sent)),
         }
@@ -85,7 +83,11 @@ impl UpstreamAttempt {
             self.request.work(|| self.outbound().neutral(prepared, Some((text, tokens)))).await?;
         self.totals().set_reported_usage(None);
         // Streamed in any case, because the text is joined with the beginning of the answer.
-        let begun = self.client().call(request, false).await.map_err(|failure| fault_of(failure.error()))?;
+        let begun = self
+            .client()
+            .call(request, false)
+            .await
+            .map_err(|failure| GatewayError::from(failure.error()))?;
         Ok(self.written(begun.restored(&told.names).into_stream(), prepared))
     }
 
@@ -96,7 +98,7 @@ impl UpstreamAttempt {
         prepared: OutboundRequest,
         told: &ParamMappingReport,
         exchange: Exchange,
-    ) -> Result<UpstreamDisposition, GatewayError> {
+    ) -> Result<UpstreamDisposition, FailedAttempt> {
         let mut headers = HeaderMap::new();
         told.say(&mut headers);
         self.omissions.say_omitted(&mut headers);
@@ -359,7 +361,7 @@ fn written(
                 Ok(event) => event,
                 // The client has the text before the cut, and is told of the filter in the end of its answer.
                 Err(error) if is_withheld(&error) => ModelEvent::Finished(withheld_answer(&error, "")),
-                Err(error) => return Some((Err(fault_of(&error)), None)),
+                Err(error) => return Some((Err(GatewayError::from(&error)), None)),
             };
             match &mut event {
                 // A report without input is incomplete, and the final event carries the complete one.
@@ -374,25 +376,6 @@ fn written(
         }
         Some((Ok(out.into()), Some((stream, encoder, reckoner))))
     })
-}
-
-/// Returns a provider's error for the caller.
-pub(super) fn fault_of(error: &ProviderError) -> GatewayError {
-    let kind = match error.code {
-        ErrorCode::RateLimitExceeded => GatewayErrorKind::RateLimit,
-        ErrorCode::Timeout => GatewayErrorKind::Timeout,
-        ErrorCode::ContextOverflow => GatewayErrorKind::ContextOverflow,
-        ErrorCode::Auth => GatewayErrorKind::Auth,
-        ErrorCode::InvalidRequest | ErrorCode::Refused => GatewayErrorKind::Invalid,
-        ErrorCode::Network => GatewayErrorKind::Unreachable,
-        ErrorCode::NotFound => GatewayErrorKind::NotFound,
-        _ => GatewayErrorKind::Upstream,
-    };
-    let fault = GatewayError::new(kind, error.message.clone());
-    // An error status of the upstream is more precise than the kind's default.
-    let own = error.status.and_then(|status| StatusCode::from_u16(status).ok());
-    let own = own.filter(|status| status.is_client_error() || status.is_server_error());
-    GatewayError { status: own.unwrap_or(fault.status), retry_after: error.retry_after, ..fault }
 }
 
 impl UpstreamClient<'_> {

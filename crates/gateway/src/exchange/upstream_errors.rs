@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::send::kind_of;
 use super::{ProxiedRequest, UpstreamDisposition};
 use crate::upstream::{UpstreamServer, UpstreamTarget};
-use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, is_error_of};
+use longhaul_wire::server_error;
 
 /// The maximum number of quoted characters.
 const MOST_SAID_CHARS: usize = 200;
@@ -31,8 +32,11 @@ pub(super) fn readable(
             Ok(if let Some(hint) = hint {
                 let message = format!("the upstream `{name}` has no such path ({quote}). {hint}");
                 error_of(request, status, headers, &GatewayError::new(GatewayErrorKind::NoSuchPath, message))
-            } else if is_error(&bytes) {
+            } else if is_error_of(request.wire.dialect(), &bytes) {
                 UpstreamDisposition::Whole(status, headers, bytes)
+            } else if is_json(&bytes) {
+                let fault = reword_error(status, &said);
+                error_of(request, status, headers, &fault)
             } else if let Some(mut fault) = target.server.proxy_fault(status, &headers, &bytes) {
                 if !quote.is_empty() {
                     fault.message = format!("{}. It said: {quote}", fault.message);
@@ -77,8 +81,18 @@ fn error_of(
     UpstreamDisposition::Whole(status, headers, request.wire.error_body(fault))
 }
 
-/// Returns whether a client can parse the error. A proxy before the upstream may answer with a web page.
-fn is_error(bytes: &Bytes) -> bool {
+/// Returns an upstream's error in words, for clients of another form of errors.
+pub(crate) fn reword_error(status: StatusCode, said: &str) -> GatewayError {
+    let error = server_error::from_response(status.as_u16(), None, said.to_owned());
+    let fault = GatewayError::from(&error);
+    // The client has the status already.
+    let suffix = format!(" (HTTP {})", status.as_u16());
+    let message = fault.message.strip_suffix(&suffix).unwrap_or(&fault.message).to_owned();
+    GatewayError { status, message, ..fault }
+}
+
+/// Returns whether an API has written the error. A proxy before the upstream may answer with a web page.
+fn is_json(bytes: &Bytes) -> bool {
     matches!(serde_json::from_slice(bytes), Ok(Value::Object(_) | Value::Array(_)))
 }
 

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use longhaul_core::message::{ModelAnswer, ModelStopReason};
-use longhaul_providers::LimitSource;
 use longhaul_providers::http::is_page;
+use longhaul_providers::{LimitSource, ProviderError};
 use longhaul_wire::overflow::{self, AnsweredRequestTokens, ReportedOverflow, SuspectedOverflow};
 
 use super::UpstreamDisposition;
@@ -42,6 +42,8 @@ pub(super) struct WholeResponse {
     pub(super) bytes: Bytes,
     /// The content, if the body is an answer.
     pub(super) seen: Option<PartialResponse>,
+    /// The error that stood in the answer's place. `status` is that of the error then, and not the upstream's.
+    pub(super) in_answer: Option<Box<ProviderError>>,
 }
 
 /// The decision about a complete answer.
@@ -63,6 +65,11 @@ pub(super) struct OverflowResponse {
 }
 
 impl OverflowResponse {
+    /// Returns the classification of a refusal that names nothing, and is taken for one of the length.
+    pub(super) fn unnamed() -> Self {
+        Self { overflow: ReportedOverflow::default(), is_said: false, is_usable: false, suspicion: None }
+    }
+
     /// Returns the classification of an answer with signs of an overflow.
     pub(super) fn suspected(suspicion: SuspectedOverflow) -> Self {
         Self {

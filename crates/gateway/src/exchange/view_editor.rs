@@ -8,7 +8,7 @@ use longhaul_core::plan::{CompactionPolicy, Plan, PlanTrigger, SummaryDraft};
 use longhaul_core::run::PreCompactOutput;
 use longhaul_core::shortening::{
     self, EditChoice, EditChoiceEffect, EditChoiceInput, EditSource, FallbackSummary, MissingSummaryCause,
-    PlanKind,
+    PlanKind, StoredEditFacts, StoredEditUse,
 };
 use longhaul_core::strategy::TruncationStrategy;
 use longhaul_store::prefix_cache::PrefixCacheKey;
@@ -96,27 +96,30 @@ impl ViewEditor {
         Ok(takes_in_force || takes_ahead)
     }
 
-    /// Adopts a log with other edits if its view is shorter, or has the summary for which an extract waits. Returns
-    /// whether the log was adopted.
+    /// Adopts a log with other edits if they are to take the place of the own ones. Returns whether the log was adopted.
     async fn adopt(&self, state: &mut ConversationState, mut found: ConversationLog, fixed: u64) -> bool {
-        // Only the bare estimate is comparable: the upstream has counted at most one of the two views.
-        let (theirs, ours) = (found.history.view_tokens(), state.log.history.view_tokens());
-        let is_less = state.log.history.edits().is_empty() || theirs < ours;
-        // Another request has stored the summary for which an extract waits here.
-        let is_summary = state.log.is_pending() && !found.is_pending();
-        let takes = is_less
-            || is_summary
-                && self.request.work(|| self.budget.fits(&found.history, fixed, &PlanTrigger::Routine)).await;
+        let facts = StoredEditFacts {
+            stored_tokens: found.history.view_tokens(),
+            own_tokens: state.log.history.view_tokens(),
+            has_own_edits: !state.log.history.edits().is_empty(),
+            brings_summary: state.log.is_pending() && !found.is_pending(),
+        };
+        let takes = match facts.judge() {
+            StoredEditUse::Adopt => true,
+            StoredEditUse::AdoptIfFits => {
+                self.request.work(|| self.budget.fits(&found.history, fixed, &PlanTrigger::Routine)).await
+            }
+            StoredEditUse::KeepOwn => false,
+        };
         tracing::debug!(
-            tokens_stored = theirs,
-            tokens_own = ours,
+            tokens_stored = facts.stored_tokens,
+            tokens_own = facts.own_tokens,
             is_adopted = takes,
             "edits for an earlier request were found"
         );
         if takes {
             state.log = found;
-        } else if theirs == ours {
-            // Both views hold the same extract, so failed attempts elsewhere also delay the next one here.
+        } else if facts.has_same_extract() {
             state.log.pending().zip(found.pending()).for_each(|(own, other)| own.merge_state(other));
         }
         takes
@@ -143,7 +146,7 @@ impl ViewEditor {
     ) -> Result<Option<(EditKind, String)>, GatewayError> {
         let mut failed = None;
         let waits = self.waits_for_summary(occasion);
-        if waits && *occasion == PlanTrigger::Routine && state.log.is_pending() {
+        if shortening::may_replace_extract(waits, state.log.is_pending(), occasion) {
             let needs_one =
                 || matches!(self.budget.plan(&state.log.history, fixed, occasion), Plan::Summarise(_));
             if self.request.work(needs_one).await {

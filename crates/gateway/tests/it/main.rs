@@ -6,6 +6,7 @@
 mod across;
 mod additional_tools;
 mod ahead;
+mod answer_errors;
 mod best_effort;
 mod broken;
 mod cached;

@@ -1,10 +1,13 @@
 //! Parts that an upstream refuses: the client gets an answer and is told, and they are not sent again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
 use longhaul_core::attempt::RetryPolicy;
 use longhaul_core::message::ModelStopReason;
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::strategy::TruncationStrategy;
 use longhaul_gateway::{ClientRequest, GatewayOptions};
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
@@ -262,6 +265,116 @@ async fn two_bad_results_that_the_error_does_not_name_are_left_out_together() {
         let out = body(reply).await;
         assert_eq!(read(dialect, &out).0.text, "it goes on", "{dialect:?}");
         assert_eq!(server.received().len(), 3, "{dialect:?}: the newest result alone, then both");
+    }
+}
+
+/// Words of a refusal that no table knows.
+const UNKNOWN_WORDS: &str = "kérés elutasítva";
+
+#[tokio::test]
+async fn reasoning_that_the_error_does_not_name_is_left_out_alone() {
+    for dialect in DIALECTS {
+        let server = refusing(dialect, "old thoughts", UNKNOWN_WORDS).await;
+        let gateway = gateway(waiting(vec![speaking(&server, dialect, 20_000, false)]));
+        let mut items = worked(dialect).0;
+        for requests in [3, 4] {
+            let reply = gateway.answer(crate::model::call(dialect, &items, true)).await;
+            assert_eq!(
+                (reply.status, header(&reply, "x-longhaul-omitted")),
+                (StatusCode::OK, "1"),
+                "{dialect:?}"
+            );
+            assert_eq!(read(dialect, &body(reply).await).0.text, "it goes on", "{dialect:?}");
+            let sent = server.received();
+            assert_eq!(sent.len(), requests, "{dialect:?}: the result, then the reasoning, then it is known");
+            let newest = String::from_utf8_lossy(&sent[requests - 1].body).into_owned();
+            assert!(newest.contains("forbidden words"), "{dialect:?}: the result is sent again: {newest}");
+            items.extend([assistant("it goes on"), user("more")]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_foreign_tool_that_the_error_does_not_name_is_left_out() {
+    for dialect in DIALECTS {
+        let server = refusing(dialect, "mcp__x__odd", UNKNOWN_WORDS).await;
+        let gateway = gateway(waiting(vec![speaking(&server, dialect, 20_000, false)]));
+        let mut asked = crate::model::call(dialect, &[user("hi")], true);
+        let mut fields: Value = serde_json::from_slice(&asked.body).unwrap();
+        fields["tools"] =
+            serde_json::from_str(&worked(dialect).1.to_string().replace("\"odd\"", "\"mcp__x__odd\""))
+                .unwrap();
+        asked.body = fields.to_string().into();
+        let reply = gateway.answer(asked).await;
+        assert_eq!(
+            (reply.status, header(&reply, "x-longhaul-omitted")),
+            (StatusCode::OK, "1"),
+            "{dialect:?}"
+        );
+        let newest = String::from_utf8_lossy(&server.received()[1].body).into_owned();
+        assert!(newest.contains("\"read\""), "{dialect:?}: the client's own tool stays: {newest}");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_signature_of_a_call_does_not_end_a_conversation() {
+    let google = json!({ "google": { "thought_signature": "sig-of-another" } });
+    let function = json!({ "name": "read", "arguments": "{}" });
+    let calls = json!([{ "id": "c1", "type": "function", "function": function, "extra_content": google }]);
+    let items = [
+        user("go"),
+        json!({ "role": "assistant", "content": null, "tool_calls": calls }),
+        json!({ "role": "tool", "tool_call_id": "c1", "content": "forbidden words" }),
+    ];
+    for (words, requests) in [("Thought signature is not valid", 2), (UNKNOWN_WORDS, 3)] {
+        let server = refusing(Dialect::Chat, "sig-of-another", words).await;
+        let gateway = gateway(waiting(vec![speaking(&server, Dialect::Chat, 20_000, false)]));
+        let reply = gateway.answer(crate::model::call(Dialect::Chat, &items, true)).await;
+        assert_eq!((reply.status, header(&reply, "x-longhaul-omitted")), (StatusCode::OK, "1"), "{words}");
+        let sent = server.received();
+        assert_eq!(sent.len(), requests, "{words}");
+        let newest = String::from_utf8_lossy(&sent[requests - 1].body).into_owned();
+        assert!(
+            newest.contains("skip_thought_signature_validator") && newest.contains("forbidden words"),
+            "{words}: {newest}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_that_names_nothing_is_taken_for_an_overflow_once_the_conversation_has_grown() {
+    for dialect in DIALECTS {
+        let server = start_upstream(move |number, body| {
+            match body[crate::model::list(dialect)].to_string().split(' ').count() {
+                size if size > 2_500 => {
+                    UpstreamAnswer::Json(400, json!({ "error": { "message": UNKNOWN_WORDS } }))
+                }
+                _ => UpstreamAnswer::Events(
+                    events(dialect, &format!("id{number}"), "it goes on", (1_700, 3)),
+                    Duration::ZERO,
+                ),
+            }
+        })
+        .await;
+        let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
+        let upstream = speaking(&server, dialect, 30_000, false);
+        let gateway = gateway(GatewayOptions { policy, ..waiting(vec![upstream]) });
+        let mut items = crate::model::conversation(12);
+        let reply = gateway.answer(crate::model::call(dialect, &items, true)).await;
+        assert_eq!(reply.status, StatusCode::OK, "{dialect:?}");
+        body(reply).await;
+        gateway.settle().await;
+        items.push(assistant("it goes on"));
+        items.extend(crate::model::conversation(16));
+        let reply = gateway.answer(crate::model::call(dialect, &items, true)).await;
+        let action = header(&reply, "x-longhaul-action").to_owned();
+        assert_eq!((reply.status, action.as_str()), (StatusCode::OK, "compacted"), "{dialect:?}");
+        assert_eq!(read(dialect, &body(reply).await).0.text, "it goes on", "{dialect:?}");
+        // Nothing shows that a first request is too long.
+        let strange = [user(words(3_000, 5))];
+        let reply = gateway.answer(crate::model::call(dialect, &strange, true)).await;
+        assert_eq!(reply.status, StatusCode::BAD_REQUEST, "{dialect:?}");
+        assert!(String::from_utf8_lossy(&body(reply).await).contains(UNKNOWN_WORDS), "{dialect:?}");
     }
 }
 

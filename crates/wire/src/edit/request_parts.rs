@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::Dialect;
 use super::patch::RequestPatch;
+use crate::gemini::NO_SIGNATURE;
 use crate::raw_json::{elements, field, fields, place, quote, string, text_field};
 
 /// The depth to which a list of items is searched: an item, its content, a result, its content.
@@ -22,6 +23,8 @@ pub enum RequestPartKind {
     File,
     /// Reasoning of a model: a block, an item, or a field of a message.
     Reasoning,
+    /// The signature of Google's models on a call or a text.
+    Signature,
     /// The content of a tool's result.
     ToolResult,
     /// The definition of a tool.
@@ -92,6 +95,8 @@ impl RequestParts {
                 }
                 (RequestPartKind::ToolResult, _) => patch.replace(part.at.clone(), quote(&note)),
                 (_, Some((list, index))) => removed.entry(list).or_default().push((index, note)),
+                // Google's models refuse a call without a signature, and take this text for one.
+                (RequestPartKind::Signature, _) => patch.replace(part.at.clone(), quote(NO_SIGNATURE)),
                 // Reasoning in a field of its message is in no list from which it could be taken.
                 (_, None) => patch.replace(part.at.clone(), "null"),
             }
@@ -184,7 +189,9 @@ impl RequestParts {
             "document" | "file" | "input_file" => Some(RequestPartKind::File),
             "thinking" | "redacted_thinking" | "reasoning" => Some(RequestPartKind::Reasoning),
             // Arguments of a call may look like parts, but are the model's own JSON.
-            "tool_use" | "server_tool_use" | "function_call" | "custom_tool_call" => return,
+            "tool_use" | "server_tool_use" | "function_call" | "custom_tool_call" => {
+                return self.gather_signatures(text, start, 0);
+            }
             _ => None,
         };
         if let Some(kind) = whole {
@@ -212,9 +219,35 @@ impl RequestParts {
                 self.parts.push(RequestPart { at, kind, name: String::new(), element: None });
             } else if value.starts_with(['{', '[']) {
                 self.gather(value, start + place(text, value).start, depth + 1);
+            } else if is_signature(name, value) {
+                self.push_signature(shifted_place(text, value, start));
             }
         }
     }
+
+    /// Gathers the signatures of a call: beside its arguments, or in a proxy's field for what is Google's.
+    fn gather_signatures(&mut self, call: &str, start: usize, depth: usize) {
+        for (name, value) in fields(call).unwrap_or_default() {
+            if is_signature(&name, value) {
+                self.push_signature(shifted_place(call, value, start));
+            } else if depth < 2 && matches!(&*name, "extra_content" | "google" | "provider_metadata") {
+                self.gather_signatures(value, start + place(call, value).start, depth + 1);
+            }
+        }
+    }
+
+    fn push_signature(&mut self, at: Range<usize>) {
+        let kind = RequestPartKind::Signature;
+        self.parts.push(RequestPart { at, kind, name: String::new(), element: None });
+    }
+}
+
+/// Returns whether a field holds the signature of one of Google's models, and not the text in place of one.
+fn is_signature(name: &str, value: &str) -> bool {
+    let is_named = matches!(name, "thought_signature" | "thoughtSignature");
+    is_named
+        && value.starts_with('"')
+        && string(value).is_some_and(|text| !text.is_empty() && text != NO_SIGNATURE)
 }
 
 fn ranges(list: &str, elements: &[&str], start: usize) -> Vec<Range<usize>> {
@@ -350,6 +383,32 @@ mod tests {
         }
         let named = r#"{"tools":[{"name":"of_messages","input_schema":{}}]}"#;
         assert_eq!(RequestParts::of(named).parts[0].name, "of_messages");
+    }
+
+    #[test]
+    fn the_signature_of_a_call_gives_way_to_googles_placeholder() {
+        for (dialect, request, at) in [
+            (
+                Dialect::Chat,
+                r#"{"messages":[{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"sig"}}}]}]}"#,
+                "/messages/0/tool_calls/0/extra_content/google/thought_signature",
+            ),
+            (
+                Dialect::Messages,
+                r#"{"messages":[{"content":[{"type":"tool_use","id":"c","name":"f","thought_signature":"sig","input":{"thought_signature":"mine"}}]}]}"#,
+                "/messages/0/content/0/thought_signature",
+            ),
+            (
+                Dialect::Responses,
+                r#"{"input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}","extra_content":{"google":{"thought_signature":"sig"}}}]}"#,
+                "/input/0/extra_content/google/thought_signature",
+            ),
+        ] {
+            let (left, count) = without(request, dialect, &[RequestPartKind::Signature]);
+            assert_eq!((left.pointer(at), count), (Some(&json!(NO_SIGNATURE)), 1), "{dialect:?}");
+            assert!(!left.to_string().contains("\"sig\""), "{left}");
+            assert_eq!(RequestParts::of(&left.to_string()).parts, [], "the placeholder is no suspect");
+        }
     }
 
     #[test]

@@ -23,7 +23,6 @@ use crate::edit::{
 };
 use crate::raw_json::{elements, field, fields, string, text_field};
 
-pub use self::errors::kind_of;
 pub use self::item::NOTES;
 
 const NAMES: EnvelopeFieldNames = EnvelopeFieldNames {

@@ -278,7 +278,10 @@ impl AbandonedStream {
 fn is_outage(fault: &GatewayError) -> bool {
     let is_kind = matches!(
         fault.kind,
-        GatewayErrorKind::Unreachable | GatewayErrorKind::RateLimit | GatewayErrorKind::Upstream
+        GatewayErrorKind::Unreachable
+            | GatewayErrorKind::RateLimit
+            | GatewayErrorKind::Overloaded
+            | GatewayErrorKind::Upstream
     );
     is_kind && (fault.status.is_server_error() || fault.status == http::StatusCode::TOO_MANY_REQUESTS)
 }

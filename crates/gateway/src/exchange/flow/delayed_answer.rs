@@ -12,7 +12,7 @@ use super::super::UpstreamDisposition;
 use super::super::send::kind_of;
 use super::COMMENT;
 use crate::gateway::ReplyStream;
-use longhaul_wire::edit::{GatewayError, WireCodec};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, WireCodec};
 use longhaul_wire::server_error;
 
 /// Returns a stream that sends comments until the upstream begins. Errors then arrive inside the stream.
@@ -59,10 +59,16 @@ impl DelayedAnswer {
                 Ok(UpstreamDisposition::Whole(status, _, body)) => {
                     // The status line has gone out as success, so a refusal can only arrive as an event.
                     let body = String::from_utf8_lossy(&body);
-                    let kind = kind_of(status, &body);
                     // The client reads the upstream's words, and not its JSON inside another.
-                    let said = server_error::from_response(status.as_u16(), None, body.into_owned()).message;
-                    let fault = GatewayError { status, ..GatewayError::new(kind, said) };
+                    let said = server_error::from_response(status.as_u16(), None, body.clone().into_owned());
+                    let fault = match GatewayError::from(&said) {
+                        // A status alone is no sign of an overlong request.
+                        fault if fault.kind == GatewayErrorKind::ContextOverflow => {
+                            GatewayError { kind: kind_of(status, &body), ..fault }
+                        }
+                        fault => fault,
+                    };
+                    let fault = GatewayError { status, ..fault };
                     return Some(self.wire.error_event(&fault));
                 }
                 Err(fault) => return Some(self.wire.error_event(&fault)),

@@ -4,10 +4,13 @@ use bytes::Bytes;
 
 use longhaul_wire::surrogates::{SurrogateJoiner, is_ping};
 
-use longhaul_wire::edit::{PartialResponse, SseEvent, SseReader, StreamParser, StreamPosition, WireCodec};
+use longhaul_wire::edit::{
+    Dialect, PartialResponse, SseEvent, SseReader, StreamParser, StreamPosition, WireCodec, is_error_event_of,
+};
 
 /// Reads a chunk of a stream that passes as it is.
 pub(super) fn parse_chunk(
+    dialect: Dialect,
     watcher: &mut dyn StreamParser,
     events: &mut SseReader,
     chunk: Bytes,
@@ -18,10 +21,12 @@ pub(super) fn parse_chunk(
     let (mut whole_bytes, mut joined) = (0, Vec::new());
     let mut watched = ParsedChunk::default();
     while let Some(raw) = events.next_event() {
+        let had_error = watcher.seen().error.is_some();
         watcher.read(&SseEvent::parse(&raw));
+        let is_error = !had_error && watcher.seen().error.is_some();
         whole_bytes += raw.len();
         watched.says |= says_more(&raw, watcher.seen());
-        watched.has_unread_error |= is_unread_error(&raw);
+        watched.has_unread_error |= is_unread_error(dialect, &raw, is_error);
         if begun {
             joined.extend_from_slice(&raw);
         }
@@ -40,10 +45,11 @@ pub(super) struct ParsedChunk {
     pub(super) has_unread_error: bool,
 }
 
-/// Returns whether an event is an error unknown to clients: llama.cpp uses a field name of its own.
-pub(super) fn is_unread_error(raw: &[u8]) -> bool {
-    // Parsers of events ignore unknown field names, so a client would see only the end of the stream.
-    raw.starts_with(b"error:")
+/// Returns whether an event is an error unknown to clients, which would see only the end of the stream. `is_error` tells
+/// whether the event was read as an error.
+pub(super) fn is_unread_error(dialect: Dialect, raw: &[u8], is_error: bool) -> bool {
+    // llama.cpp uses a field name of its own, which parsers of events ignore.
+    raw.starts_with(b"error:") || is_error && !is_error_event_of(dialect, &SseEvent::parse(raw))
 }
 
 /// A filter for events with complete characters. Invalid bytes become U+FFFD, and an event that ends inside a character

@@ -257,6 +257,7 @@ impl AnswerFlow {
         let broken = self.stream_break(fault.retry_after);
         let effects = self.exchange.handle(ExchangeInput::StreamBroke(broken));
         if effects.contains(&ExchangeEffect::BreakOff) {
+            self.is_broken = true;
             return self.break_off(fault);
         }
         let newest = self.reader.seen().usage.clone();

@@ -7,11 +7,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::item::BorrowedMessagesBlock;
-use crate::edit::{PartialResponse, PartialToolCall, StreamParser, StreamPosition};
+use crate::edit::{PartialResponse, PartialToolCall, StreamParser, StreamPosition, error_in_answer};
 use crate::finish::{failed_for, finish_of_reason, is_failure};
 use crate::raw_json::RawObject;
 use crate::raw_json::{elements, field, fields, text_field};
-use crate::server_error::error_in_place_of_answer;
 use crate::sse::SseEvent;
 use crate::usage::MessagesUsage;
 
@@ -100,7 +99,7 @@ impl StreamParser for MessagesStreamParser {
         match payload {
             Some(payload) => self.take(&payload),
             // A server may send its error in a shape of its own in place of the answer.
-            None if error_in_place_of_answer(&event.data).is_some() => self.fail(&event.data),
+            None if error_in_answer(&event.data).is_some() => self.fail(&event.data),
             None => {}
         }
     }

@@ -2,38 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::edit::{GatewayError, GatewayErrorKind, PartialResponse};
-
-fn kind_of(kind: GatewayErrorKind) -> &'static str {
-    match kind {
-        // OpenAI answers a wrong key with this type too.
-        GatewayErrorKind::Invalid
-        | GatewayErrorKind::ContextOverflow
-        | GatewayErrorKind::DoesNotFit
-        | GatewayErrorKind::Auth
-        | GatewayErrorKind::Forbidden
-        | GatewayErrorKind::NotFound
-        | GatewayErrorKind::Absent
-        | GatewayErrorKind::NoSuchPath
-        | GatewayErrorKind::WrongMethod
-        | GatewayErrorKind::Unsupported
-        | GatewayErrorKind::NoSuchAnswer
-        | GatewayErrorKind::TooLarge
-        | GatewayErrorKind::TooSlow => "invalid_request_error",
-        GatewayErrorKind::RateLimit => "rate_limit_error",
-        GatewayErrorKind::Unreachable
-        | GatewayErrorKind::Timeout
-        | GatewayErrorKind::Upstream
-        | GatewayErrorKind::Unavailable
-        | GatewayErrorKind::Internal => "server_error",
-    }
-}
+use crate::edit::{GatewayError, PartialResponse, openai_error};
 
 /// Returns an error as JSON text.
 pub(super) fn body(fault: &GatewayError) -> String {
-    let (kind, code) = (kind_of(fault.kind), fault.kind.code());
-    json!({ "error": { "message": fault.message, "type": kind, "param": fault.param, "code": code } })
-        .to_string()
+    openai_error::body(fault).to_string()
 }
 
 /// Returns the error as events of a stream: an error event, and the failed response with the stream's id and
@@ -52,7 +25,7 @@ pub(super) fn events(fault: &GatewayError, seen: &PartialResponse) -> String {
             "id": seen.id.as_deref().unwrap_or("resp_failed"),
             "object": "response",
             "status": "failed",
-            "error": { "code": code, "message": message },
+            "error": { "code": openai_error::failed_response_code(fault), "message": message },
             "incomplete_details": null,
             "output": [],
             "usage": null,

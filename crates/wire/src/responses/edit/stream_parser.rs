@@ -7,9 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::item::BorrowedResponsesItem;
-use crate::edit::{PartialResponse, PartialToolCall, StreamParser, StreamPosition};
+use crate::edit::{PartialResponse, PartialToolCall, StreamParser, StreamPosition, error_in_answer};
 use crate::raw_json::{field, fields, string, text_field};
-use crate::server_error::error_in_place_of_answer;
 use crate::sse::SseEvent;
 use crate::usage::responses_usage;
 
@@ -71,7 +70,7 @@ impl StreamParser for ResponsesStreamParser {
             self.seen.error = Some(event.data.to_string());
         } else if let Some(payload) = ResponsesStreamEvent::read(&event.data) {
             self.take(&payload, &event.data);
-        } else if error_in_place_of_answer(&event.data).is_some() {
+        } else if error_in_answer(&event.data).is_some() {
             // A server may send its error in a shape of its own in place of the answer.
             self.seen.error = Some(event.data.to_string());
         }
