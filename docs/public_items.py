@@ -9,7 +9,7 @@
 An item is a module, struct, enum, union, trait, function, constant, static, type alias or macro. Methods, fields and
 variants are not items of their own. An item counts once, in the crate that defines it, however many paths lead to it. What
 is reached only through `#[doc(hidden)]` counts as hidden. The JSON of rustdoc is not stable; `RUSTC_BOOTSTRAP=1` makes the
-compiler of the workspace write it.
+rustdoc of the workspace write it. After `cargo doc --workspace` only rustdoc runs again, which takes about a minute.
 """
 
 import argparse
@@ -38,12 +38,26 @@ def libraries():
     )
 
 
+def rustdoc_of(target):
+    """Returns a program in `target` that runs rustdoc with unstable options allowed.
+
+    Were the variable set for all of cargo, build scripts that look at it would run again, and half the tree be built again.
+    """
+    program = target / "rustdoc-unstable"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    rustdoc = os.environ.get("RUSTDOC", "rustdoc")
+    program.write_text(f'#!/bin/sh\nRUSTC_BOOTSTRAP=1 exec "{rustdoc}" "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return program
+
+
 def documentation(crates):
     """Builds the JSON of `crates` with all features and yields name and content of each."""
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    environment = dict(os.environ, RUSTC_BOOTSTRAP="1", RUSTDOCFLAGS="-Z unstable-options --output-format json --document-hidden-items")
-    packages = [word for crate in crates for word in ("-p", crate)]
-    command = ["cargo", "doc", "--no-deps", "--lib", "--all-features", "--locked", *packages]
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute()
+    flags = "-Z unstable-options --output-format json --document-hidden-items"
+    environment = dict(os.environ, RUSTDOC=str(rustdoc_of(target)), RUSTDOCFLAGS=flags)
+    # The whole workspace, so that dependencies have the features of `cargo doc --workspace` and are not built again.
+    command = ["cargo", "doc", "--workspace", "--no-deps", "--all-features", "--locked"]
     subprocess.run(command, check=True, cwd=ROOT, env=environment)
     for crate in crates:
         yield crate, json.loads((target / "doc" / f"{crate.replace('-', '_')}.json").read_text(encoding="utf-8"))

@@ -5,6 +5,8 @@
 
 mod support;
 
+use std::io::Write;
+
 use longhaul::prelude::*;
 
 #[tokio::main]
@@ -16,6 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     while let Some(event) = turn.next().await {
         if let SessionEvent::TextDelta { text, .. } = event? {
             print!("{text}");
+            std::io::stdout().flush()?;
         }
     }
     println!("\n{} tokens", turn.finish().await?.usage.total_tokens());

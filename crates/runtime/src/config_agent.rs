@@ -47,6 +47,7 @@ use crate::tools::{ToolLimits, ToolSet};
 
 #[cfg(feature = "tokenizers")]
 pub use self::counting::{TokenCounterError, server_count_policy, token_counter};
+pub(crate) use self::hooks::configured_hooks;
 pub use self::hooks::{HookSetupError, hook_set};
 #[cfg(not(feature = "mcp"))]
 pub use self::no_servers::{McpFailurePolicy, McpSetupError, add_mcp_servers};

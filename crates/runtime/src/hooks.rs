@@ -4,18 +4,21 @@
 //! ([`CommandHook`]) or a server ([`HttpHook`]). A hook that fails, is late or answers something else is logged and
 //! ignored, without the words of the request: the run continues.
 //!
+//! A program sets a closure with types: [`AgentBuilder::on_pre_compact`](crate::AgentBuilder::on_pre_compact),
+//! [`on_pre_tool_use`](crate::AgentBuilder::on_pre_tool_use),
+//! [`on_post_tool_use`](crate::AgentBuilder::on_post_tool_use) and
+//! [`on_user_prompt_submit`](crate::AgentBuilder::on_user_prompt_submit).
+//!
 //! ```
-//! use std::sync::Arc;
-//! use longhaul::hooks::{ClosureHook, DEADLINE, HookEvent, HookSet, UserPromptSubmitRequest};
-//! use serde_json::json;
+//! use std::time::Duration;
+//! use longhaul::hooks::{HookSet, PromptDecision, UserPromptSubmitRequest};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
-//! let hook = ClosureHook::new(|ask| async move {
-//!     let is_empty = ask["prompt"].as_str().unwrap_or_default().trim().is_empty();
-//!     Ok(json!({ "block": is_empty, "reason": "say something" }))
-//! });
-//! let hooks = HookSet::new().with(HookEvent::UserPromptSubmit, Arc::new(hook), DEADLINE);
+//! let hooks = HookSet::new().with_user_prompt_submit(
+//!     |request| async move { PromptDecision::refuse_if(request.prompt.trim().is_empty(), "say something") },
+//!     Duration::from_secs(10),
+//! );
 //! let ask = UserPromptSubmitRequest { session_id: "s-1".into(), prompt: " ".to_owned() };
 //! let answer = hooks.user_prompt_submit(ask).await.unwrap();
 //! assert!(answer.block);
@@ -25,11 +28,13 @@
 mod approval;
 mod closure;
 mod command;
+mod decision;
 mod http;
 mod pre_compact;
 mod request;
 #[cfg(test)]
 mod tests;
+mod typed_hook;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,8 +51,8 @@ use serde_json::{Map, Value};
 pub use self::approval::{ApprovalDecision, ApprovalHandler, ApprovalRequest};
 pub use self::closure::ClosureHook;
 pub use self::command::CommandHook;
+pub use self::decision::{PromptDecision, ToolCallDecision};
 pub use self::http::HttpHook;
-use self::pre_compact::PreCompactClosure;
 pub use self::pre_compact::PreCompactDecision;
 pub use self::request::{
     CompactionScope, PostToolUseRequest, PostToolUseResponse, PreCompactRequest, PreCompactResponse,
@@ -55,6 +60,7 @@ pub use self::request::{
     UserPromptSubmitResponse,
 };
 use self::request::{HookRequest, HookResponse};
+use self::typed_hook::{TypedHook, TypedHooks};
 use crate::async_strategy::AsyncStrategy;
 
 /// The default time for a hook.
@@ -80,6 +86,10 @@ pub enum HookEvent {
 }
 
 impl HookEvent {
+    /// All events, in the order of a turn.
+    pub(crate) const ALL: [Self; 4] =
+        [Self::PreCompact, Self::PreToolUse, Self::PostToolUse, Self::UserPromptSubmit];
+
     /// Returns the event's name in the agent file and in requests to hooks.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -142,8 +152,8 @@ pub enum HookError {
 #[derive(Clone, Default)]
 pub struct HookSet {
     slots: BTreeMap<HookEvent, RegisteredHook>,
-    /// The program's own PreCompact hook, and its deadline.
-    pre_compact: Option<(PreCompactClosure, Duration)>,
+    /// The program's own hooks. An event has a hook in `slots` or here, not both.
+    typed: TypedHooks,
     approval_handler: Option<Arc<dyn ApprovalHandler>>,
     /// The strategy with texts of its own, asked after the PreCompact hook about compactions that the strategy planned.
     async_strategy: Option<Arc<dyn AsyncStrategy>>,
@@ -164,10 +174,8 @@ impl HookSet {
     /// Returns the set with `hook` for `event`, in the place of any other. The hook has `deadline` to answer.
     #[must_use]
     pub fn with(mut self, event: HookEvent, hook: Arc<dyn Hook>, deadline: Duration) -> Self {
-        if event == HookEvent::PreCompact {
-            // Closure and hook are stored apart, and the one that is set last replaces the other.
-            self.pre_compact = None;
-        }
+        // Closure and hook are stored apart, and the one that is set last replaces the other.
+        self.typed.remove(event);
         self.slots.insert(event, RegisteredHook { hook, deadline });
         self
     }
@@ -190,14 +198,52 @@ impl HookSet {
     /// assert!(hooks.has(HookEvent::PreCompact));
     /// ```
     #[must_use]
-    pub fn with_pre_compact<F, A>(mut self, decide: F, deadline: Duration) -> Self
+    pub fn with_pre_compact<F, A>(self, decide: F, deadline: Duration) -> Self
     where
         F: Fn(PreCompactRequest) -> A + Send + Sync + 'static,
         A: Future<Output = PreCompactDecision> + Send + 'static,
     {
-        // One PreCompact hook decides: two answers could contradict each other.
-        self.slots.remove(&HookEvent::PreCompact);
-        self.pre_compact = Some((PreCompactClosure::new(decide), deadline));
+        self.with_typed(TypedHook::new(decide, deadline))
+    }
+
+    /// Sets a closure that decides about tool calls, after their approval. The closure replaces any other PreToolUse
+    /// hook. The closure has `deadline` to decide and must not block. A panic or a late decision is logged and ignored.
+    #[must_use]
+    pub fn with_pre_tool_use<F, A>(self, decide: F, deadline: Duration) -> Self
+    where
+        F: Fn(PreToolUseRequest) -> A + Send + Sync + 'static,
+        A: Future<Output = ToolCallDecision> + Send + 'static,
+    {
+        self.with_typed(TypedHook::new(decide, deadline))
+    }
+
+    /// Sets a closure that may add a text for the model to a tool's result. The closure replaces any other PostToolUse
+    /// hook. The closure has `deadline` to answer and must not block. A panic or a late answer is logged and ignored.
+    #[must_use]
+    pub fn with_post_tool_use<F, A>(self, comment: F, deadline: Duration) -> Self
+    where
+        F: Fn(PostToolUseRequest) -> A + Send + Sync + 'static,
+        A: Future<Output = Option<String>> + Send + 'static,
+    {
+        self.with_typed(TypedHook::new(comment, deadline))
+    }
+
+    /// Sets a closure that decides about incoming messages. The closure replaces any other UserPromptSubmit hook. The
+    /// closure has `deadline` to decide and must not block. A panic or a late decision is logged and ignored.
+    #[must_use]
+    pub fn with_user_prompt_submit<F, A>(self, decide: F, deadline: Duration) -> Self
+    where
+        F: Fn(UserPromptSubmitRequest) -> A + Send + Sync + 'static,
+        A: Future<Output = PromptDecision> + Send + 'static,
+    {
+        self.with_typed(TypedHook::new(decide, deadline))
+    }
+
+    /// Sets the closure of an event.
+    fn with_typed<Q: HookRequest>(mut self, hook: TypedHook<Q>) -> Self {
+        // One hook decides at each event: two answers could contradict each other.
+        self.slots.remove(&Q::EVENT);
+        *Q::closure_mut(&mut self.typed) = Some(hook);
         self
     }
 
@@ -235,22 +281,22 @@ impl HookSet {
         self
     }
 
-    /// Returns the set without a PreCompact hook.
-    pub(crate) fn without_pre_compact(mut self) -> Self {
-        self.slots.remove(&HookEvent::PreCompact);
-        self.pre_compact = None;
+    /// Returns the set without a hook at that event.
+    pub(crate) fn without(mut self, event: HookEvent) -> Self {
+        self.slots.remove(&event);
+        self.typed.remove(event);
         self
     }
 
     /// Returns whether any hook is asked at that event.
     pub fn has(&self, event: HookEvent) -> bool {
-        self.slots.contains_key(&event) || (event == HookEvent::PreCompact && self.pre_compact.is_some())
+        self.slots.contains_key(&event) || self.typed.deadline(event).is_some()
     }
 
     /// Returns the time limit of a PreCompact hook, plus the limit of a strategy with texts of its own; `None` without
     /// either.
     pub fn pre_compact_deadline(&self) -> Option<Duration> {
-        let closure = self.pre_compact.as_ref().map(|(_, deadline)| *deadline);
+        let closure = self.typed.deadline(HookEvent::PreCompact);
         let hook = closure.or_else(|| self.slots.get(&HookEvent::PreCompact).map(|slot| slot.deadline));
         let strategy = self.async_strategy.as_ref().map(|strategy| strategy.deadline());
         hook.into_iter().chain(strategy).reduce(Duration::saturating_add)
@@ -258,13 +304,7 @@ impl HookSet {
 
     /// Asks before a compaction. `None` without a hook or an answer.
     pub async fn pre_compact(&self, ask: PreCompactRequest) -> Option<PreCompactResponse> {
-        let Some((closure, deadline)) = &self.pre_compact else { return self.ask(ask).await };
-        let session_id = ask.session_id.clone();
-        let started = Instant::now();
-        let decided = within(*deadline, async { Ok(closure.decide(ask).await) }).await;
-        let answer = heeded(HookEvent::PreCompact, &session_id, decided.map(PreCompactResponse::from));
-        log_answer(HookEvent::PreCompact, &session_id, answer.is_some(), started);
-        answer
+        self.ask(ask).await
     }
 
     /// Asks before a tool runs. `None` without a hook or an answer.
@@ -283,21 +323,23 @@ impl HookSet {
     }
 
     async fn ask<Q: HookRequest>(&self, ask: Q) -> Option<Q::Answer> {
-        let slot = self.slots.get(&Q::EVENT)?;
-        let started = Instant::now();
-        let answer = heeded(Q::EVENT, ask.session_id(), slot.answer(&ask).await);
-        log_answer(Q::EVENT, ask.session_id(), answer.is_some(), started);
+        let (started, session_id) = (Instant::now(), ask.session_id().clone());
+        let answered = match Q::closure(&self.typed) {
+            Some(closure) => closure.answer(ask).await,
+            None => self.slots.get(&Q::EVENT)?.answer(&ask).await,
+        };
+        let answer = heeded(Q::EVENT, &session_id, answered);
+        log_answer(Q::EVENT, &session_id, answer.is_some(), started);
         answer
     }
 }
 
 impl fmt::Debug for HookSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let closure = self.pre_compact.iter().map(|(_, deadline)| (HookEvent::PreCompact, *deadline));
-        let slots = self.slots.iter().map(|(event, slot)| (*event, slot.deadline));
-        f.debug_map()
-            .entries(slots.chain(closure).map(|(event, deadline)| (event.as_str(), deadline)))
-            .finish()
+        let deadline =
+            |event| self.typed.deadline(event).or_else(|| self.slots.get(&event).map(|slot| slot.deadline));
+        let asked = HookEvent::ALL.into_iter().filter_map(|event| Some((event.as_str(), deadline(event)?)));
+        f.debug_map().entries(asked).finish()
     }
 }
 

@@ -3,6 +3,8 @@
 //! A chat whose answer is printed while it comes:
 //!
 //! ```no_run
+//! use std::io::Write;
+//!
 //! use longhaul::prelude::*;
 //!
 //! #[tokio::main]
@@ -13,10 +15,20 @@
 //!     while let Some(event) = turn.next().await {
 //!         if let SessionEvent::TextDelta { text, .. } = event? {
 //!             print!("{text}");
+//!             std::io::stdout().flush()?;
 //!         }
 //!     }
 //!     Ok(())
 //! }
+//! ```
+//!
+//! ```toml
+//! [dependencies]
+//! longhaul = "0.2"
+//! tokio = { version = "1", features = ["macros", "rt-multi-thread"] }
+//! # For the arguments of tools:
+//! schemars = "1"
+//! serde = { version = "1", features = ["derive"] }
 //! ```
 //!
 //! [`Agent::builder`] takes a model and has defaults for everything else. [`AgentBuilder::build`] gives a [`Runtime`]:
@@ -74,17 +86,18 @@
 //!
 //! # A hook
 //!
-//! A closure decides about each compaction before it begins ([`PreCompactDecision`](hooks::PreCompactDecision)):
+//! A closure decides about each compaction before it begins ([`PreCompactDecision`](hooks::PreCompactDecision)). Others
+//! decide about tool calls and messages ([`hooks`]):
 //!
 //! ```
 //! # use longhaul::prelude::*;
 //! # async fn example(builder: AgentBuilder) -> Result<(), BuildError> {
 //! let agent = builder
 //!     .on_pre_compact(|request| async move {
-//!         match request.what_goes.messages {
-//!             0..10 => PreCompactDecision::cancel("too little would go"),
-//!             _ => PreCompactDecision::instruct("Keep every number."),
-//!         }
+//!         PreCompactDecision::cancel_if(request.what_goes.messages < 10, "too little would go")
+//!     })
+//!     .on_pre_tool_use(|request| async move {
+//!         ToolCallDecision::deny_if(request.tool_name == "bash", "no commands today")
 //!     })
 //!     .build()
 //!     .await?;

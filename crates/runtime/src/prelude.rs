@@ -15,7 +15,10 @@ pub use longhaul_store::{BlobStore, MemoryStore, Store};
 pub use crate::agent::{Agent, AgentBuilder, BuildError};
 pub use crate::async_strategy::{AsyncStrategy, ReplacementError, ReplacementRequest};
 pub use crate::counter::counter_fn;
-pub use crate::hooks::{ApprovalDecision, ApprovalRequest, PreCompactDecision, PreCompactRequest};
+pub use crate::hooks::{
+    ApprovalDecision, ApprovalRequest, PostToolUseRequest, PreCompactDecision, PreCompactRequest,
+    PreToolUseRequest, PromptDecision, ToolCallDecision, UserPromptSubmitRequest,
+};
 pub use crate::session::{Runtime, Session, SessionError, Turn, TurnError, TurnOutput};
 pub use crate::session_event::SessionEvent;
 pub use crate::tools::{Tool, ToolContext, ToolOutput, tool_fn, tool_fn_with_schema};

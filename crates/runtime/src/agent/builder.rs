@@ -27,7 +27,10 @@ use crate::calibration::CalibrationStore;
 use crate::config::TokenCounter;
 use crate::config::{AgentConfig, HooksConfig, ModelConfig};
 use crate::config_agent::{self, ConfigFileError, HookSetupError, McpFailurePolicy, McpSetupError};
-use crate::hooks::{ApprovalHandler, DEADLINE, HookSet, PreCompactDecision, PreCompactRequest};
+use crate::hooks::{
+    ApprovalHandler, DEADLINE, HookSet, PostToolUseRequest, PreCompactDecision, PreCompactRequest,
+    PreToolUseRequest, PromptDecision, ToolCallDecision, UserPromptSubmitRequest,
+};
 use crate::sandbox::{Sandbox, SandboxError, SandboxPolicy};
 use crate::session::Runtime;
 use crate::telemetry::Telemetry;
@@ -223,8 +226,8 @@ impl AgentBuilder {
         self.strategy = policy.strategy;
         self.trigger = policy.trigger;
         self.patience = config.retry.patience;
-        if config.hooks.pre_compact.is_some() {
-            self.hooks = self.hooks.without_pre_compact();
+        for (event, _) in config_agent::configured_hooks(&config.hooks) {
+            self.hooks = self.hooks.without(event);
         }
         self.config = Some(Box::new(config));
         self.config_file = Some(path.as_ref().to_owned());
@@ -324,14 +327,70 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets a closure that decides about each compaction in advance. The closure has [`DEADLINE`] to decide; a panic or
-    /// a late decision is logged and ignored.
+    /// Sets a closure that decides about each compaction in advance. The closure has ten seconds to decide; a panic or a
+    /// late decision is logged and ignored.
     pub fn on_pre_compact<F, A>(mut self, decide: F) -> Self
     where
         F: Fn(PreCompactRequest) -> A + Send + Sync + 'static,
         A: Future<Output = PreCompactDecision> + Send + 'static,
     {
         self.hooks = self.hooks.with_pre_compact(decide, DEADLINE);
+        self
+    }
+
+    /// Sets a closure that decides about each tool call before the tool runs, after the approval. The closure has ten
+    /// seconds to decide; a panic or a late decision is logged and ignored, and the tool runs. What must never happen
+    /// belongs to [`on_approval`](Self::on_approval), which denies where it fails.
+    ///
+    /// ```
+    /// # use longhaul::prelude::*;
+    /// let builder = Agent::builder().on_pre_tool_use(|request| async move {
+    ///     ToolCallDecision::deny_if(request.args["city"] == "Atlantis", "no such city")
+    /// });
+    /// ```
+    pub fn on_pre_tool_use<F, A>(mut self, decide: F) -> Self
+    where
+        F: Fn(PreToolUseRequest) -> A + Send + Sync + 'static,
+        A: Future<Output = ToolCallDecision> + Send + 'static,
+    {
+        self.hooks = self.hooks.with_pre_tool_use(decide, DEADLINE);
+        self
+    }
+
+    /// Sets a closure that is shown each tool's result and may add a text for the model behind the result. The closure
+    /// has ten seconds to answer; a panic or a late answer is logged and ignored.
+    ///
+    /// ```
+    /// # use longhaul::prelude::*;
+    /// let builder = Agent::builder().on_post_tool_use(|request| async move {
+    ///     (!request.success).then(|| "Read the manual before the next attempt.".to_owned())
+    /// });
+    /// ```
+    pub fn on_post_tool_use<F, A>(mut self, comment: F) -> Self
+    where
+        F: Fn(PostToolUseRequest) -> A + Send + Sync + 'static,
+        A: Future<Output = Option<String>> + Send + 'static,
+    {
+        self.hooks = self.hooks.with_post_tool_use(comment, DEADLINE);
+        self
+    }
+
+    /// Sets a closure that decides about each incoming message. A refused message is an error of
+    /// [`Session::turn`](crate::Session::turn), [`SessionError::Refused`](crate::SessionError::Refused). The closure has
+    /// ten seconds to decide; a panic or a late decision is logged and ignored, and the message is accepted.
+    ///
+    /// ```
+    /// # use longhaul::prelude::*;
+    /// let builder = Agent::builder().on_user_prompt_submit(|request| async move {
+    ///     PromptDecision::refuse_if(request.prompt.contains("password"), "keep passwords to yourself")
+    /// });
+    /// ```
+    pub fn on_user_prompt_submit<F, A>(mut self, decide: F) -> Self
+    where
+        F: Fn(UserPromptSubmitRequest) -> A + Send + Sync + 'static,
+        A: Future<Output = PromptDecision> + Send + 'static,
+    {
+        self.hooks = self.hooks.with_user_prompt_submit(decide, DEADLINE);
         self
     }
 

@@ -27,15 +27,8 @@ pub fn hook_set(
     workspace: &Workspace,
     sandbox: &Arc<Sandbox>,
 ) -> Result<HookSet, HookSetupError> {
-    let configured = [
-        (HookEvent::PreCompact, &config.pre_compact),
-        (HookEvent::PreToolUse, &config.pre_tool_use),
-        (HookEvent::PostToolUse, &config.post_tool_use),
-        (HookEvent::UserPromptSubmit, &config.user_prompt_submit),
-    ];
     let mut hooks = HookSet::new();
-    for (event, hook) in configured {
-        let Some(HookConfig { target, timeout }) = hook else { continue };
+    for (event, HookConfig { target, timeout }) in configured_hooks(config) {
         let hook: Arc<dyn Hook> = match target {
             HookTarget::Command(line) => {
                 Arc::new(CommandHook::new(line, workspace.root(), Arc::clone(sandbox)))
@@ -47,4 +40,15 @@ pub fn hook_set(
         hooks = hooks.with(event, hook, *timeout);
     }
     Ok(hooks)
+}
+
+/// Returns the events with a configured hook, and the hooks.
+pub(crate) fn configured_hooks(config: &HooksConfig) -> impl Iterator<Item = (HookEvent, &HookConfig)> {
+    let places = [
+        (HookEvent::PreCompact, &config.pre_compact),
+        (HookEvent::PreToolUse, &config.pre_tool_use),
+        (HookEvent::PostToolUse, &config.post_tool_use),
+        (HookEvent::UserPromptSubmit, &config.user_prompt_submit),
+    ];
+    places.into_iter().filter_map(|(event, hook)| Some((event, hook.as_ref()?)))
 }

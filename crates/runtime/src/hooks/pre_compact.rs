@@ -1,11 +1,6 @@
-//! A PreCompact hook of the embedding program: a closure with types in place of JSON.
+//! The decision of a program's own PreCompact hook.
 
-use std::fmt;
-use std::sync::Arc;
-
-use futures_util::future::BoxFuture;
-
-use super::{PreCompactRequest, PreCompactResponse};
+use super::PreCompactResponse;
 
 /// The decision of a program about an imminent compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +33,11 @@ impl PreCompactDecision {
         Self::Cancel { reason: reason.into() }
     }
 
+    /// Returns a decision against the compaction if `condition` is true, and [`Proceed`](Self::Proceed) otherwise.
+    pub fn cancel_if(condition: bool, reason: impl Into<String>) -> Self {
+        if condition { Self::cancel(reason) } else { Self::Proceed }
+    }
+
     /// Returns a decision for the compaction, with instructions for the summary.
     pub fn instruct(instructions: impl Into<String>) -> Self {
         Self::Instruct { instructions: instructions.into() }
@@ -63,31 +63,5 @@ impl From<PreCompactDecision> for PreCompactResponse {
                 Self { custom_summary: Some(summary), ..Self::default() }
             }
         }
-    }
-}
-
-type Decide = dyn Fn(PreCompactRequest) -> BoxFuture<'static, PreCompactDecision> + Send + Sync;
-
-/// A closure for decisions about compactions.
-#[derive(Clone)]
-pub(super) struct PreCompactClosure(Arc<Decide>);
-
-impl PreCompactClosure {
-    pub(super) fn new<F, A>(decide: F) -> Self
-    where
-        F: Fn(PreCompactRequest) -> A + Send + Sync + 'static,
-        A: Future<Output = PreCompactDecision> + Send + 'static,
-    {
-        Self(Arc::new(move |request| Box::pin(decide(request))))
-    }
-
-    pub(super) async fn decide(&self, request: PreCompactRequest) -> PreCompactDecision {
-        (self.0)(request).await
-    }
-}
-
-impl fmt::Debug for PreCompactClosure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PreCompactClosure")
     }
 }

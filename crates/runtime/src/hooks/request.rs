@@ -7,13 +7,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::HookEvent;
+use super::typed_hook::{TypedHook, TypedHooks};
 
 /// A request of an event.
-pub(super) trait HookRequest: Serialize + Send + Sync {
+pub(super) trait HookRequest: Serialize + Send + Sync + Sized + 'static {
     const EVENT: HookEvent;
     type Answer: HookResponse;
 
     fn session_id(&self) -> &SessionId;
+
+    /// Returns the event's closure, if set.
+    fn closure(hooks: &TypedHooks) -> Option<&TypedHook<Self>>;
+
+    /// Returns the place of the event's closure, to set it.
+    fn closure_mut(hooks: &mut TypedHooks) -> &mut Option<TypedHook<Self>>;
 }
 
 /// A response to an event; the default changes nothing.
@@ -23,13 +30,21 @@ pub(super) trait HookResponse: DeserializeOwned + Default {
 }
 
 macro_rules! asks {
-    ($($ask:ty => $event:ident, $answer:ty, $fields:expr;)*) => {$(
+    ($($ask:ty => $event:ident, $closure:ident, $answer:ty, $fields:expr;)*) => {$(
         impl HookRequest for $ask {
             const EVENT: HookEvent = HookEvent::$event;
             type Answer = $answer;
 
             fn session_id(&self) -> &SessionId {
                 &self.session_id
+            }
+
+            fn closure(hooks: &TypedHooks) -> Option<&TypedHook<Self>> {
+                hooks.$closure.as_ref()
+            }
+
+            fn closure_mut(hooks: &mut TypedHooks) -> &mut Option<TypedHook<Self>> {
+                &mut hooks.$closure
             }
         }
 
@@ -41,10 +56,10 @@ macro_rules! asks {
 }
 
 asks! {
-    PreCompactRequest => PreCompact, PreCompactResponse, &["cancel", "reason", "customInstructions", "customSummary"];
-    PreToolUseRequest => PreToolUse, PreToolUseResponse, &["decision", "reason", "args"];
-    PostToolUseRequest => PostToolUse, PostToolUseResponse, &["addedContext"];
-    UserPromptSubmitRequest => UserPromptSubmit, UserPromptSubmitResponse, &["block", "reason", "addedContext"];
+    PreCompactRequest => PreCompact, pre_compact, PreCompactResponse, &["cancel", "reason", "customInstructions", "customSummary"];
+    PreToolUseRequest => PreToolUse, pre_tool_use, PreToolUseResponse, &["decision", "reason", "args"];
+    PostToolUseRequest => PostToolUse, post_tool_use, PostToolUseResponse, &["addedContext"];
+    UserPromptSubmitRequest => UserPromptSubmit, user_prompt_submit, UserPromptSubmitResponse, &["block", "reason", "addedContext"];
 }
 
 /// A compaction is about to begin. The JSON form also has `hook` and `deadlineMs`, the time for an answer.

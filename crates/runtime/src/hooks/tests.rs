@@ -456,3 +456,50 @@ async fn a_typed_closure_that_is_late_is_ignored() {
     assert!(hooks.has(HookEvent::PreCompact));
     assert_eq!(hooks.pre_compact(before_compaction()).await, None);
 }
+
+#[tokio::test]
+async fn every_event_has_a_typed_closure() {
+    let arguments = json!({ "command": "pwd" }).as_object().cloned().unwrap();
+    let given = arguments.clone();
+    let hooks = everywhere(Arc::new(ClosureHook::new(|_| ready(Ok(Value::Null)))), PATIENCE)
+        .with_pre_tool_use(
+            move |ask| {
+                ready(if ask.tool_name == "bash" {
+                    ToolCallDecision::replace(given.clone())
+                } else {
+                    ToolCallDecision::Proceed
+                })
+            },
+            PATIENCE,
+        )
+        .with_post_tool_use(|ask| ready(ask.success.then(|| "well done".to_owned())), PATIENCE)
+        .with_user_prompt_submit(|_| ready(PromptDecision::add("be quick")), PATIENCE);
+    assert_eq!(hooks.pre_tool_use(before_tool()).await.unwrap().args, Some(arguments));
+    assert_eq!(hooks.post_tool_use(after_tool()).await.unwrap().added_context.as_deref(), Some("well done"));
+    assert_eq!(hooks.user_prompt_submit(prompt()).await.unwrap().added_context.as_deref(), Some("be quick"));
+
+    let hooks = HookSet::new()
+        .with_pre_tool_use(|_| ready(ToolCallDecision::deny("no")), PATIENCE)
+        .with_user_prompt_submit(
+            |ask| ready(PromptDecision::refuse_if(ask.prompt.contains("s3cret"), "no")),
+            PATIENCE,
+        );
+    let denied = hooks.pre_tool_use(before_tool()).await.unwrap();
+    assert_eq!((denied.decision, denied.reason.as_deref()), (Some(PreToolUseDecision::Deny), Some("no")));
+    let refused = hooks.user_prompt_submit(prompt()).await.unwrap();
+    assert_eq!((refused.block, refused.reason.as_deref()), (true, Some("no")));
+    assert!(!hooks.has(HookEvent::PostToolUse) && hooks.has(HookEvent::PreToolUse));
+    assert!(!hooks.without(HookEvent::PreToolUse).has(HookEvent::PreToolUse));
+}
+
+#[tokio::test]
+async fn a_typed_closure_that_panics_is_ignored() {
+    let hooks = HookSet::new().with_pre_tool_use(
+        |ask| {
+            assert_eq!(ask.tool_name, "read");
+            ready(ToolCallDecision::deny("no"))
+        },
+        PATIENCE,
+    );
+    assert_eq!(hooks.pre_tool_use(before_tool()).await, None);
+}

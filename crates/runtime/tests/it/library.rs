@@ -6,6 +6,7 @@ mod config_file;
 mod config_programs;
 mod events;
 mod examples;
+mod hooks;
 mod tools;
 mod turns;
 

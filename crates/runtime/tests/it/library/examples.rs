@@ -2,13 +2,22 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
+
+use longhaul::testing::TemporaryFolder;
+use longhaul_testkit::{ScriptedUpstream, UpstreamAnswer, chat};
 
 /// The output of an example. `cargo test` builds them beside the tests.
 fn output(example: &str) -> String {
+    output_with(example, &[])
+}
+
+/// The output of an example with arguments.
+fn output_with(example: &str, arguments: &[&str]) -> String {
     let folder: PathBuf = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("examples");
     let program = folder.join(example);
     assert!(program.is_file(), "{} is not built; `cargo test -p longhaul` builds it", program.display());
-    let output = Command::new(program).output().unwrap();
+    let output = Command::new(program).args(arguments).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{example}: {text}{}", String::from_utf8_lossy(&output.stderr));
     text
@@ -96,4 +105,30 @@ fn async_strategy() {
     let said = output("async_strategy");
     assert!(said.starts_with("second-model: "), "{said}");
     assert!(said.ends_with("The user asks for the value again and again.\n"), "{said}");
+}
+
+/// A model server whose every answer is "Because it is."
+fn model_server() -> ScriptedUpstream {
+    let events =
+        || UpstreamAnswer::Events(chat::stream("a1", "Because it is.", Some((12, 3))), Duration::ZERO);
+    ScriptedUpstream::start_detached(ScriptedUpstream::start_without_pages(move |_| events()))
+}
+
+#[test]
+fn config_file() {
+    let (server, folder) = (model_server(), TemporaryFolder::new().unwrap());
+    let path = folder.path().join("longhaul.yml");
+    let model = format!("{{ provider: openai-compatible, name: m, base_url: '{}' }}", server.url("/v1"));
+    std::fs::write(&path, format!("model: {model}\nsystemPrompt: Be brief.")).unwrap();
+    assert_eq!(output_with("config_file", &[path.to_str().unwrap(), "sk-1"]), "Because it is.\n");
+    let received = server.received();
+    assert!(received.iter().any(|request| request.json()["messages"][0]["content"] == "Be brief."));
+}
+
+/// The same programs talk to a model server that is named on the command line.
+#[test]
+fn chat_with_a_model_server() {
+    let server = model_server();
+    let said = output_with("chat", &[&server.url("/v1"), "m"]);
+    assert_eq!(said, "Because it is.\n15 tokens\n");
 }
