@@ -110,6 +110,9 @@ impl ComparableStatement {
 
     /// Returns whether a later statement takes back what this order is about: "forget the rule about tabs".
     fn is_taken_back_by(&self, later: &Self) -> bool {
+        if later.withdrawals.is_empty() {
+            return false;
+        }
         let terms: BTreeSet<String> = self.words.union(&self.values).cloned().collect();
         later.withdrawals.iter().any(|withdrawal| withdrawal.ends(self.form.is_negative, &terms))
     }

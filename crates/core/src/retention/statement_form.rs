@@ -174,9 +174,11 @@ fn is_thing(word: &str) -> bool {
 
 /// Returns whether a word denies at some place of a clause.
 fn is_negation(word: &str) -> bool {
-    [NEGATIONS, OPENING_NEGATIONS, PROHIBITING_DETERMINERS]
-        .iter()
-        .any(|list| list.split_whitespace().any(|negation| negation == word))
+    static DENYING: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
+        let lists = [NEGATIONS, OPENING_NEGATIONS, PROHIBITING_DETERMINERS];
+        lists.into_iter().flat_map(str::split_whitespace).collect()
+    });
+    DENYING.contains(word)
 }
 
 /// Returns each clause without the words before its command, and without the command's verb.

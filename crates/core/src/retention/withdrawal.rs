@@ -255,12 +255,16 @@ fn left(clause: &[&str]) -> Option<Withdrawal> {
     })
 }
 
+/// The words of a return that are no longer phrases.
+static RETURN_WORDS: LazyLock<BTreeSet<&'static str>> =
+    LazyLock::new(|| RETURNS.split(',').map(str::trim).filter(|phrase| !phrase.contains(' ')).collect());
+
 /// Returns whether a statement allows something.
 pub(super) fn permits(text: &str) -> bool {
     static ALLOWING: LazyLock<PhraseSet> = LazyLock::new(|| phrases_of(PERMISSIONS));
     let words = plain_words(text);
     // "Emojis sind wieder erlaubt" has the word of the return within the phrase.
-    let is_return = |word: &&str| RETURNS.split(',').any(|phrase| phrase.trim() == *word);
+    let is_return = |word: &&str| RETURN_WORDS.contains(word);
     let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !is_return(word)).collect();
     has_phrase(&ALLOWING, &words[..words.len().min(MAX_REQUEST_START + 2)])
         || has_unspaced(text, UNSPACED_PERMISSIONS)
