@@ -157,7 +157,9 @@ async fn every_refusal_has_its_code() {
         let (_, error) = against(move |_| answer(status, "application/json", body.clone())).await;
         let error = error.unwrap();
         assert_eq!((error.code, error.retryable, error.status), (code, retryable, Some(status)), "{kind}");
-        assert!(error.message.starts_with(&format!("It is so (HTTP {status})")), "{error}");
+        // The message of an error about a payment says so first.
+        assert!(error.message.contains(&format!("It is so (HTTP {status})")), "{error}");
+        assert_eq!(error.message.starts_with("It is so"), kind != "billing_error", "{error}");
         assert!(error.body.unwrap().contains("req_1"));
     }
 }
