@@ -452,6 +452,5 @@ pub(crate) fn refusal(wire: &dyn WireCodec, fault: &GatewayError) -> GatewayRepl
     if let Some(wait) = fault.retry_after {
         headers::say_retry_after(&mut headers, wait);
     }
-    let status = fault.status_in(wire.dialect());
-    GatewayReply { status, headers, body: ReplyBody::Whole(wire.error_body(fault)) }
+    GatewayReply { status: fault.status, headers, body: ReplyBody::Whole(wire.error_body(fault)) }
 }

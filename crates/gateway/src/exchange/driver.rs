@@ -403,7 +403,11 @@ impl ExchangeDriver {
             }
             AttemptOutcome::Refused(error, _) => {
                 self.totals.failed(&error, outbound.input);
-                Err(GatewayError::from(&error).into())
+                let fault = GatewayError::from(&error);
+                // An error inside an answer has no status of its own.
+                let own = error.status.map(|_| fault.status);
+                let status = own.unwrap_or_else(|| fault.status_in(self.request.wire.dialect()));
+                Err(GatewayError { status, ..fault }.into())
             }
         };
         let opened = match opened {

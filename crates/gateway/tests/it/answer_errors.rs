@@ -188,20 +188,20 @@ async fn errors_of_other_shapes_with_status_200_are_read_too() {
 
 #[tokio::test]
 async fn a_status_has_the_type_that_anthropic_gives_it() {
-    for (status, told, kind) in [
-        (400, 400, "invalid_request_error"),
-        (401, 401, "authentication_error"),
-        (402, 402, "billing_error"),
-        (403, 403, "permission_error"),
-        (404, 404, "not_found_error"),
-        (409, 409, "invalid_request_error"),
-        (413, 413, "request_too_large"),
-        (422, 422, "invalid_request_error"),
-        (429, 429, "rate_limit_error"),
-        (500, 500, "api_error"),
-        (503, 529, "overloaded_error"),
-        (504, 504, "timeout_error"),
-        (529, 529, "overloaded_error"),
+    for (status, kind) in [
+        (400, "invalid_request_error"),
+        (401, "authentication_error"),
+        (402, "billing_error"),
+        (403, "permission_error"),
+        (404, "not_found_error"),
+        (409, "invalid_request_error"),
+        (413, "request_too_large"),
+        (422, "invalid_request_error"),
+        (429, "rate_limit_error"),
+        (500, "api_error"),
+        (503, "overloaded_error"),
+        (504, "timeout_error"),
+        (529, "overloaded_error"),
     ] {
         let refusal = json!({ "error": { "message": "not this time" } });
         let at_once = refusal.clone();
@@ -211,9 +211,7 @@ async fn a_status_has_the_type_that_anthropic_gives_it() {
             let gateway = gateway(options(upstream(&server, route), QUICK));
             let reply = gateway.answer(call(route.0, &[user("hi")], false)).await;
             let (found, named, message) = error_of(route.0, reply).await;
-            // Anthropic's own statuses reach a client as they are.
-            let expected = if route.0 == route.1 { status } else { told };
-            assert_eq!((found.as_u16(), named.as_str()), (expected, kind), "{route:?}: {message}");
+            assert_eq!((found.as_u16(), named.as_str()), (status, kind), "{route:?}: {message}");
         }
         // An error behind the status line has the same type.
         let server = start_upstream(move |_, _| {

@@ -189,7 +189,7 @@ impl GatewayError {
         Self { status: kind.status(), kind, message: message.into(), param: None, retry_after: None }
     }
 
-    /// Returns the status in the dialect's own table. An overload is 529 at Anthropic and 503 at OpenAI. A used-up quota
+    /// Returns the status in the dialect's own table, for an error whose server named none. An overload is 529 at Anthropic and 503 at OpenAI. A used-up quota
     /// is 402 at Anthropic and 429 at OpenAI.
     pub fn status_in(&self, dialect: Dialect) -> StatusCode {
         let overloaded = StatusCode::from_u16(OVERLOADED).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
