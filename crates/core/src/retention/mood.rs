@@ -141,7 +141,8 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
     }
     // "I always forget the date" has a scope, but tells of the speaker. A label in capitals outweighs that.
     let is_of_speaker = plain.first().is_some_and(|word| WORD_CLASSES.first_person.contains(word));
-    if is_of_speaker && !label && !is_wish && !(obliges && speaks_of_thing(&plain)) {
+    let is_directed = label || is_wish || (obliges && speaks_of_thing(&plain));
+    if is_of_speaker && !is_directed {
         score -= 2;
     }
     score

@@ -67,8 +67,8 @@ fn is_thing(subject: &[&str]) -> bool {
         |word: &&str| PERSONS.contains(*word) && !is_of_team(word) && !INDEFINITE_ARTICLES.contains(word);
     let is_answer = |word: &&str| subject_of(word) == Some(ANSWERS);
     (is_determiner || !is_function_word(first) || subject.iter().any(is_answer))
-        && subject.iter().any(|word| has_content(word))
-        && !subject.iter().any(|word| is_person(word))
+        && subject.iter().any(has_content)
+        && !subject.iter().any(is_person)
 }
 
 /// Returns whether a subject names all things of a kind, or the model's answers. "Dinner should be ready" names one.
