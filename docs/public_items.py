@@ -57,7 +57,7 @@ def documentation(crates):
     flags = "-Z unstable-options --output-format json --document-hidden-items"
     environment = dict(os.environ, RUSTDOC=str(rustdoc_of(target)), RUSTDOCFLAGS=flags)
     # The whole workspace, so that dependencies have the features of `cargo doc --workspace` and are not built again.
-    command = ["cargo", "doc", "--workspace", "--no-deps", "--all-features", "--locked"]
+    command = ["cargo", "doc", "--workspace", "--no-deps", "--lib", "--all-features", "--locked"]
     subprocess.run(command, check=True, cwd=ROOT, env=environment)
     for crate in crates:
         yield crate, json.loads((target / "doc" / f"{crate.replace('-', '_')}.json").read_text(encoding="utf-8"))

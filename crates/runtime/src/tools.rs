@@ -68,8 +68,7 @@ pub trait Tool: Send + Sync {
     }
 
     /// Reports whether the tool comes from another party's program, usually an MCP server. If an agent's tools take
-    /// much of the window, foreign tools are not shown to the model, which finds them by search
-    /// ([`deferral`](longhaul_core::deferral)).
+    /// much of the window, foreign tools are not shown to the model, which finds them by search.
     fn is_foreign(&self) -> bool {
         false
     }

@@ -456,6 +456,9 @@ impl AgentBuilder {
     /// window; one that does not answer is no error. The MCP servers of an agent file are started. They end with the
     /// agent.
     ///
+    /// Keep the runtime as long as its sessions: when it is dropped they stop, and a turn ends with
+    /// [`SessionError::Stopped`](crate::SessionError::Stopped).
+    ///
     /// # Errors
     /// [`BuildError`].
     pub async fn build(mut self) -> Result<Runtime, BuildError> {
@@ -470,8 +473,7 @@ impl AgentBuilder {
         Ok(Runtime::new(agent, store, blobs))
     }
 
-    /// Builds the agent alone, for a [`Runtime`] of several agents ([`AgentRegistry`](crate::agents::AgentRegistry)). A
-    /// configured store is not used.
+    /// Builds the agent alone, for a [`Runtime`] of several agents. A configured store is not used.
     ///
     /// # Errors
     /// [`BuildError`].

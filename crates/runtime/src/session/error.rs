@@ -47,8 +47,11 @@ pub enum SessionError {
     /// A standing order cannot be pinned, edited or removed.
     #[error(transparent)]
     Order(#[from] StandingOrderError),
-    /// The session's driver has ended: storage failed, another process took the session, or the runtime ends.
-    #[error("the session has stopped")]
+    /// The session's driver has ended: storage failed, another process took the session, or the runtime
+    /// was closed or dropped.
+    #[error(
+        "the session has stopped: its runtime was closed or dropped, its storage failed, or another process has it"
+    )]
     Stopped,
 }
 

@@ -74,7 +74,8 @@ async fn a_closure_decides_about_messages() {
             _ => PromptDecision::add("Answer in German."),
         }
     });
-    let session = agent.build().await.unwrap().session().await.unwrap();
+    let agent = agent.build().await.unwrap();
+    let session = agent.session().await.unwrap();
     let refused = session.turn("no").await.err().unwrap();
     assert!(matches!(&refused, SessionError::Refused(reason) if reason == "not so short"), "{refused}");
     session.turn("Why?").await.unwrap().finish().await.unwrap();
