@@ -223,7 +223,7 @@ fn ceased(clause: &[&str], names_rule: bool) -> Option<Withdrawal> {
     let (first, last) = CESSATIONS.iter().find_map(|(first, last)| {
         // French contracts its first word with the verb: "n'utilise plus".
         let begins = |word: &&str| *word == *first || *first == "ne" && word.starts_with("n'");
-        let first = clause.iter().position(|word| begins(word))?;
+        let first = clause.iter().position(begins)?;
         let last = first + 1 + clause[first + 1..].iter().position(|word| word == last)?;
         let is_comparison = clause.get(last + 1).is_some_and(|next| COMPARING.contains(next));
         // "Ne … pas plus de 3" is a comparison, too.

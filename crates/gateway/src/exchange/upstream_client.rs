@@ -1,9 +1,11 @@
 //! The calls of an upstream on the client's wire: posting, time-outs, and new tries.
 
+use std::future::ready;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use futures_util::stream;
 use http::{StatusCode, header};
 use longhaul_core::attempt::{SendOutcome, SendTries};
 use longhaul_providers::http::{connection_fault_text, retry_after};
@@ -36,11 +38,11 @@ impl UpstreamClient<'_> {
         // The clone shares the memory of the body.
         let response = self.send_below(base.current(), body.clone()).await?;
         let Some(versioned) = base.alternative() else { return Ok(response) };
-        let (response, is_elsewhere) = check_missing_path(response).await?;
+        let (response, is_elsewhere) = check_missing_path(response).await;
         if !is_elsewhere {
             return Ok(response);
         }
-        match check_missing_path(self.send_below(&versioned, body).await?).await? {
+        match check_missing_path(self.send_below(&versioned, body).await?).await {
             // Both addresses lack the path, so the client gets the answer of the configured one.
             (_, true) => Ok(response),
             (found, false) => {
@@ -170,12 +172,6 @@ impl From<SendFailure> for GatewayError {
     }
 }
 
-impl From<GatewayError> for SendFailure {
-    fn from(fault: GatewayError) -> Self {
-        Self::Other(fault)
-    }
-}
-
 impl From<SendFailure> for FailedAttempt {
     fn from(unanswered: SendFailure) -> Self {
         let broke_off = matches!(unanswered, SendFailure::BrokenOff(_));
@@ -185,35 +181,33 @@ impl From<SendFailure> for FailedAttempt {
 
 /// Returns the response, and whether there is no API at its address: no such path, or a web page. LM Studio reports an
 /// unknown path with status 200, so the text of a short response counts, too.
-///
-/// # Errors
-/// [`GatewayError`] if the response breaks off.
-async fn check_missing_path(response: reqwest::Response) -> Result<(reqwest::Response, bool), GatewayError> {
+async fn check_missing_path(response: reqwest::Response) -> (reqwest::Response, bool) {
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     // Web servers with one page for all paths answer with status 200.
     let is_page = kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"));
     // A static web server answers a POST to an unknown path with 405.
     if matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {
-        return Ok((response, true));
+        return (response, true);
     }
     // Only a short body of known length is read here. A stream must not be collected.
     let is_short = response.content_length().is_some_and(|length| length <= MAX_NO_PATH_BYTES);
     if !response.status().is_success() || is_page || !is_short {
         let is_elsewhere = is_page && response.status().is_success();
-        return Ok((response, is_elsewhere));
+        return (response, is_elsewhere);
     }
     // Reading the body consumes the response, so another one is built with the same head.
     let (status, headers) = (response.status(), response.headers().clone());
-    let body = response.bytes().await.map_err(|error| {
-        GatewayError::new(
-            GatewayErrorKind::Unreachable,
-            format!("the upstream broke off in its answer: {error}"),
-        )
-    })?;
-    let says_so = String::from_utf8_lossy(&body).to_lowercase().contains("unexpected endpoint");
+    let (body, says_so) = match response.bytes().await {
+        Ok(body) => {
+            let says_so = String::from_utf8_lossy(&body).to_lowercase().contains("unexpected endpoint");
+            (reqwest::Body::from(body), says_so)
+        }
+        // The reader of the answer meets the same break, and decides whether the request is sent again.
+        Err(error) => (reqwest::Body::wrap_stream(stream::once(ready(Err::<Bytes, _>(error)))), false),
+    };
     let mut whole = http::Response::new(body);
     (*whole.status_mut(), *whole.headers_mut()) = (status, headers);
-    Ok((whole.into(), says_so))
+    (whole.into(), says_so)
 }
 
 /// Returns the innermost cause: the outer errors repeat the URL.

@@ -1,5 +1,6 @@
 //! Upstreams whose base URL is not where their API is, and answers that are none: what is tried, and what is said.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -52,6 +53,31 @@ async fn an_api_below_v1_is_found_and_kept_to() {
         let paths: Vec<String> = server.received().into_iter().map(|request| request.path).collect();
         assert_eq!(paths, ["/chat/completions", "/v1/chat/completions", "/v1/chat/completions"]);
     }
+}
+
+/// A short answer is read whole to see whether it only says that the path is missing.
+#[tokio::test]
+async fn a_short_answer_that_breaks_off_is_asked_for_again() {
+    let server = ScriptedUpstream::start_without_pages({
+        let asked = AtomicUsize::new(0);
+        move |_: &ReceivedRequest| match asked.fetch_add(1, Ordering::SeqCst) {
+            0 => {
+                let pieces = [Ok("{\"id\": \"a\", "), Err(std::io::Error::other("broken on purpose"))];
+                let response = Response::builder()
+                    .header("content-type", "application/json")
+                    .header("content-length", 400);
+                let body = Body::from_stream(futures_util::stream::iter(pieces));
+                UpstreamAnswer::from(response.body(body).unwrap())
+            }
+            _ => UpstreamAnswer::Json(200, said("here", 9, 1)),
+        }
+    })
+    .await;
+    let gateway = gateway(waiting(vec![UpstreamOptions::new("up", Kind::OpenAiCompatible, server.url(""))]));
+    let reply = gateway.answer(chat(request(&[user("hi")], false))).await;
+    assert_eq!(reply.status, StatusCode::OK);
+    assert_eq!(body_json(reply).await["choices"][0]["message"]["content"], "here");
+    assert_eq!(server.received().len(), 2);
 }
 
 #[tokio::test]
