@@ -153,7 +153,7 @@ fn in_words(message: &str) -> Option<Duration> {
             plausible(length_at(rest)?.0)
         })
     };
-    BEFORE_WAIT.iter().find_map(|words| wait(words))
+    BEFORE_WAIT.iter().find_map(wait)
 }
 
 /// Reads a length of time at the beginning of a text: `3.5s`, `7m12s`, `20 seconds`, `1 minute and 5 seconds`. Returns
