@@ -276,12 +276,14 @@ impl SimulatedExchange {
         assert!(!self.delivered, "a request is sent whose answer the client cannot get");
         self.now_ms += 50;
         if self.is_down() {
-            return ExchangeInput::NoResponse { failure: UpstreamFailure::Unreachable, broke_off: false };
+            let failure = UpstreamFailure::Unreachable;
+            return ExchangeInput::NoResponse { failure, broke_off: false, asked_ms: None };
         }
         let percent = self.server().fault_percent;
         if self.rng.chance(percent) {
             let broke_off = self.rng.chance(50);
-            return ExchangeInput::NoResponse { failure: UpstreamFailure::Temporary, broke_off };
+            let asked_ms = self.rng.chance(30).then_some(700);
+            return ExchangeInput::NoResponse { failure: UpstreamFailure::Temporary, broke_off, asked_ms };
         }
         let times = self.answered.entry(self.sent).or_default();
         *times += 1;
@@ -311,6 +313,8 @@ impl SimulatedExchange {
             is_refusal: !matches!(response, Response::Answer | Response::Truncated),
             is_for_client: true,
             is_whole_answer: matches!(response, Response::Answer | Response::Truncated),
+            passing_failure: None,
+            unnamed_refusal: None,
         })
     }
 

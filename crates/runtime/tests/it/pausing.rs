@@ -148,8 +148,8 @@ async fn a_long_answer_in_a_small_window_is_one_answer() {
     assert_eq!(added.last().unwrap().text("continues"), first);
     assert!(!added.last().unwrap().payload.contains_key("paused"));
 
-    let responses = told.iter().filter(|told| told.name == "llm:response");
-    assert_eq!(responses.last().unwrap().text("content"), tale(), "one answer, and not its last piece");
+    let response = told.iter().rfind(|told| told.name == "llm:response").unwrap();
+    assert_eq!(response.text("content"), tale(), "one answer, and not its last piece");
 
     // And who reads the transcript.
     let meta = SessionMeta { id: world.session.id().clone(), title: None, created_at: 0 };

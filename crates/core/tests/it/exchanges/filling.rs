@@ -239,6 +239,8 @@ impl<'t> SimulatedConversation<'t> {
             is_refusal: is_too_long,
             is_for_client: true,
             is_whole_answer: !is_too_long,
+            passing_failure: None,
+            unnamed_refusal: None,
         }
     }
 
