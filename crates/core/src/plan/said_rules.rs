@@ -184,11 +184,13 @@ impl SaidWords {
 
 /// Returns the terms of the words that say something.
 fn content_of(text: &str) -> BTreeSet<String> {
-    let says_something = |word: &String| {
-        !is_function_word(word) && (word.chars().nth(1).is_some() || word.chars().any(is_unspaced))
-    };
-    let words = plain_words(text).into_iter().filter(says_something);
+    let words = plain_words(text).into_iter().filter(|word| says_something(word));
     words.flat_map(|word| terms(&word)).collect()
+}
+
+/// Returns whether a word carries a part of the meaning.
+fn says_something(word: &str) -> bool {
+    !is_function_word(word) && (word.chars().nth(1).is_some() || word.chars().any(is_unspaced))
 }
 
 #[cfg(test)]

@@ -145,9 +145,8 @@ fn kind_of(tokens: &[Token<'_>], words: &[&str], name: usize, has_change: bool) 
         return is_kind(&tokens[before]).then_some(before);
     }
     // "React was upgraded to 18" has words of the change between.
-    let says_nothing = |at: &usize| is_function_word(words[*at]) || is_cue_word(words[*at]);
     let start = before.saturating_sub(MAX_TARGET_WORDS);
-    let kind = (start..before).rev().find(|at| !says_nothing(at))?;
+    let kind = (start..before).rev().find(|at| !is_function_word(words[*at]) && !is_cue_word(words[*at]))?;
     is_kind(&tokens[kind]).then_some(kind)
 }
 
@@ -208,10 +207,14 @@ pub(super) fn name_other_things(earlier: &[NamedThing], later: &[NamedThing]) ->
 /// Returns whether a later statement names another version of a thing: "we moved to node 20" after "use node 18". The
 /// version follows words of a change, unless `is_announced`.
 pub(super) fn changes_version(earlier: &[NamedThing], later: &[NamedThing], is_announced: bool) -> bool {
-    let is_code = |thing: &NamedThing| thing.name.bytes().any(|byte| byte.is_ascii_digit());
-    later.iter().filter(|thing| (thing.follows_change || is_announced) && is_code(thing)).any(|thing| {
-        earlier.iter().any(|other| other.kind == thing.kind && other.name != thing.name && is_code(other))
+    later.iter().filter(|thing| (thing.follows_change || is_announced) && has_digit(thing)).any(|thing| {
+        earlier.iter().any(|other| other.kind == thing.kind && other.name != thing.name && has_digit(other))
     })
+}
+
+/// Returns whether the name of a thing has a digit.
+fn has_digit(thing: &NamedThing) -> bool {
+    thing.name.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -65,7 +65,6 @@ fn is_thing(subject: &[&str]) -> bool {
     let has_content = |word: &&str| !is_function_word(word) && !is_each(word);
     let is_person =
         |word: &&str| PERSONS.contains(*word) && !is_of_team(word) && !INDEFINITE_ARTICLES.contains(word);
-    let is_answer = |word: &&str| subject_of(word) == Some(ANSWERS);
     (is_determiner || !is_function_word(first) || subject.iter().any(is_answer))
         && subject.iter().any(has_content)
         && !subject.iter().any(is_person)
@@ -73,10 +72,17 @@ fn is_thing(subject: &[&str]) -> bool {
 
 /// Returns whether a subject names all things of a kind, or the model's answers. "Dinner should be ready" names one.
 fn names_kind(subject: &[&str]) -> bool {
-    let is_plural = |word: &str| word.ends_with('s') && !word.ends_with("ss");
-    is_each(subject[0])
-        || subject.iter().any(|word| subject_of(word) == Some(ANSWERS))
-        || matches!(subject, [word] if is_plural(word))
+    is_each(subject[0]) || subject.iter().any(is_answer) || matches!(subject, [word] if is_plural(word))
+}
+
+/// Returns whether a word names the model's answers.
+fn is_answer(word: &&str) -> bool {
+    subject_of(word) == Some(ANSWERS)
+}
+
+/// Returns whether a word has the form of an English plural.
+fn is_plural(word: &str) -> bool {
+    word.ends_with('s') && !word.ends_with("ss")
 }
 
 /// Returns whether nobody and nothing may do what the words say: "nothing ships without a review".

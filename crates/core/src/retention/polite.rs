@@ -77,16 +77,20 @@ pub(super) const ANSWERS: &str = "§style";
 pub(super) fn is_plea(words: &[String]) -> bool {
     let clauses: Vec<&[String]> =
         words.split(|word| word == CLAUSE).filter(|clause| !clause.is_empty()).collect();
-    let is_courtesy = |word: &String| is_plea_word(word) || is_plea_part(word);
     let mut opening = clauses.first().copied().unwrap_or_default().iter().filter(|word| !is_plea_part(word));
     let opens = opening.next().is_some_and(|word| is_plea_word(word));
-    let is_courteous = |clause: &&[String]| clause.iter().all(is_courtesy);
+    let is_courteous = |clause: &&[String]| clause.iter().all(|word| is_courtesy(word));
     let stands_apart = clauses.first().into_iter().chain(clauses.last()).any(is_courteous);
     let closes = words.last().is_some_and(|word| is_plea_word(word));
     // "Yes, please" and "please do" ask for nothing by themselves.
     let content =
         words.iter().filter(|word| *word != CLAUSE && !is_function_word(word) && !is_courtesy(word));
     (opens || stands_apart || closes) && content.count() > 0
+}
+
+/// Returns whether a word stands for courtesy, alone or in a phrase.
+fn is_courtesy(word: &str) -> bool {
+    is_plea_word(word) || is_plea_part(word)
 }
 
 /// Returns whether a word is one of courtesy.

@@ -57,8 +57,12 @@ pub(super) fn request_score(sentence: &str) -> Option<i32> {
 fn ends_habit(words: &[&str]) -> bool {
     static HABITS: LazyLock<PhraseSet> = LazyLock::new(|| PhraseSet::of([HABIT_ENDS].into_iter()));
     // "Stop the server" is a task.
-    let stops = |pair: &[&str]| ["stop", "quit", "cease"].contains(&pair[0]) && pair[1].ends_with("ing");
-    words.windows(2).any(stops) || has_phrase(&HABITS, &without_elision(words))
+    words.windows(2).any(stops_action) || has_phrase(&HABITS, &without_elision(words))
+}
+
+/// Returns whether two words name the end of an action: "stop using".
+fn stops_action(pair: &[&str]) -> bool {
+    ["stop", "quit", "cease"].contains(&pair[0]) && pair[1].ends_with("ing")
 }
 
 /// Returns whether a question asks for an action by its bother: "Would you mind answering in French?"

@@ -264,8 +264,8 @@ pub(super) fn permits(text: &str) -> bool {
     static ALLOWING: LazyLock<PhraseSet> = LazyLock::new(|| phrases_of(PERMISSIONS));
     let words = plain_words(text);
     // "Emojis sind wieder erlaubt" has the word of the return within the phrase.
-    let is_return = |word: &&str| RETURN_WORDS.contains(word);
-    let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !is_return(word)).collect();
+    let words: Vec<&str> =
+        words.iter().map(String::as_str).filter(|word| !RETURN_WORDS.contains(word)).collect();
     has_phrase(&ALLOWING, &words[..words.len().min(MAX_REQUEST_START + 2)])
         || has_unspaced(text, UNSPACED_PERMISSIONS)
 }

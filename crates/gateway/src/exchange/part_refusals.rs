@@ -319,10 +319,6 @@ fn refusal_in(came: &UpstreamResponse) -> Option<(Option<u16>, &str)> {
 
 /// Returns the sizes of the requests, if the response is a refusal that names neither a part nor a limit.
 pub(super) fn unnamed_refusal(received: &AttemptOutcome, sent: &OutboundRequest) -> Option<UnnamedRefusal> {
-    let is_unnamed = |error: &ProviderError| {
-        let names_nothing = |refusal: &PartRefusal| !refusal.is_specific() && !refusal.is_remedied;
-        error.code == ErrorCode::InvalidRequest && error.refusal.as_deref().is_some_and(names_nothing)
-    };
     let is_refusal = match received {
         AttemptOutcome::Native(response, _) => {
             let (status, said) = refusal_in(response).filter(|_| !response.is_withheld())?;
@@ -336,6 +332,12 @@ pub(super) fn unnamed_refusal(received: &AttemptOutcome, sent: &OutboundRequest)
     };
     let sizes = UnnamedRefusal { refused_tokens: sent.input, accepted_tokens: sent.accepted };
     is_refusal.then_some(sizes)
+}
+
+/// Returns whether an error refuses the request and names neither a part nor a limit.
+fn is_unnamed(error: &ProviderError) -> bool {
+    let refusal = error.refusal.as_deref().filter(|_| error.code == ErrorCode::InvalidRequest);
+    refusal.is_some_and(|refusal| !refusal.is_specific() && !refusal.is_remedied)
 }
 
 /// Returns the refusal of a filter that has withheld an answer: the newest content is at fault.

@@ -234,13 +234,17 @@ fn named_status(body: &str) -> Option<u16> {
     let body: Value = serde_json::from_str(body).ok()?;
     // Gemini puts the error object of a stream into a list.
     let object = body.get(0).unwrap_or(&body);
-    let number = |value: &Value| match value {
+    let mut named = STATUS_PLACES.iter().filter_map(|place| status_number(object.pointer(place)?));
+    named.find(|status| (400..=599).contains(status))
+}
+
+/// Returns a status that stands as a number or as a text of digits.
+fn status_number(value: &Value) -> Option<u16> {
+    match value {
         Value::Number(number) => u16::try_from(number.as_u64()?).ok(),
         Value::String(text) => text.parse().ok(),
         _ => None,
-    };
-    let mut named = STATUS_PLACES.iter().filter_map(|place| number(object.pointer(place)?));
-    named.find(|status| (400..=599).contains(status))
+    }
 }
 
 #[cfg(test)]
