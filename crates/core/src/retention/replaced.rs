@@ -18,7 +18,8 @@ mod overlap;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 pub(super) use self::comparable_statement::number_and_unit;
 use self::comparable_statement::{ComparableStatement, MIN_SHARED_TERMS, REPEATED_BY_PERMISSION};
@@ -29,6 +30,9 @@ use super::named_things::changes_version;
 
 /// The most statements that are compared with each other: the newest ones.
 const MAX_STATEMENTS: usize = 2_000;
+
+/// The most statements whose comparable forms are kept.
+const MAX_CACHED_STATEMENTS: usize = 2 * MAX_STATEMENTS;
 
 /// The share of the shorter statement's weighted words that both must have, if the later one announces a change.
 const SHARE_WITH_CUE: f64 = 0.3;
@@ -50,13 +54,33 @@ const MAX_OWN_TERMS: usize = 1;
 /// The part of the largest share that an earlier statement must reach to be replaced beside the most similar one.
 const SAME_SHARE: f64 = 0.95;
 
+/// The comparable forms of statements by their texts. Reading a statement takes much longer than comparing it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StatementCache(BTreeMap<Box<str>, Arc<ComparableStatement>>);
+
+impl StatementCache {
+    /// Returns the comparable form of a statement.
+    fn get(&mut self, text: &str) -> Arc<ComparableStatement> {
+        if let Some(known) = self.0.get(text) {
+            return Arc::clone(known);
+        }
+        // Old statements leave with the others: which ones are still needed is not known here.
+        if self.0.len() >= MAX_CACHED_STATEMENTS {
+            self.0.clear();
+        }
+        let statement = Arc::new(ComparableStatement::of(text));
+        self.0.insert(text.into(), Arc::clone(&statement));
+        statement
+    }
+}
+
 /// Returns the index of the replacing later statement for each statement.
 ///
-/// `statements` are in order, each with a message number.
-pub(crate) fn replacements(statements: &[(usize, &str)]) -> Vec<Option<usize>> {
+/// `statements` are in order, each with a message number. `known` keeps their comparable forms for the next call.
+pub(crate) fn replacements(statements: &[(usize, &str)], known: &mut StatementCache) -> Vec<Option<usize>> {
     let skipped = statements.len().saturating_sub(MAX_STATEMENTS);
-    let subjects: Vec<ComparableStatement> =
-        statements[skipped..].iter().map(|(at, text)| ComparableStatement::of(*at, text)).collect();
+    let compared = &statements[skipped..];
+    let subjects: Vec<Arc<ComparableStatement>> = compared.iter().map(|(_, text)| known.get(text)).collect();
     let index = WordIndex::new(&subjects);
     let mut replaced = vec![None; statements.len()];
     for (later_at, later) in subjects.iter().enumerate().filter(|(_, subject)| subject.may_replace()) {
@@ -65,7 +89,7 @@ pub(crate) fn replacements(statements: &[(usize, &str)]) -> Vec<Option<usize>> {
             candidates.extend(index.telling_holders(word).take_while(|at| *at < later_at));
         }
         // Sentences of one message belong together and do not replace each other.
-        candidates.retain(|at| subjects[*at].message < later.message);
+        candidates.retain(|at| compared[*at].0 < compared[later_at].0);
         let shares: Vec<(usize, f64)> = candidates
             .into_iter()
             .filter_map(|at| Some((at, replaced_share(&subjects[at], later, &index)?)))

@@ -9,23 +9,26 @@
 //! newest sentences stay. A replaced statement is quoted only if all others are, and its replacement takes over its
 //! rank. A replaced order comes after all other orders.
 
+mod cache;
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::Arc;
 
+pub(crate) use self::cache::UserTextCache;
 use super::long_sentences::order_parts;
 use super::markup_rules::MarkupRules;
 use super::mood::{
     CLEAR_ORDER_SCORE, ORDER_SCORE, has_label, is_question, is_slight, order_score, order_score_below_label,
     order_score_in_rules,
 };
-use super::replaced::{has_order_form, is_telling, replacements};
+use super::replaced::{StatementCache, has_order_form, is_telling, replacements};
 use super::rule_lists::{RuleList, begins_with_heading};
 use super::sentences::sentence_spans;
 use super::system_messages;
-use crate::derived_cache::DerivedCache;
 use crate::estimate::MessageTokenCounter;
 use crate::history::{History, LogEntry, LogEntryKind};
 use crate::ids::{LogHandle, LogRange, Seq};
@@ -207,8 +210,8 @@ impl LineRule {
 const LAST_ORDER: UserTextRank = UserTextRank::Order(Reverse(0));
 
 impl UserText {
-    /// Reads the user's text in the messages that `handles` lead to.
-    pub(crate) fn of(history: &History, handles: &[LogHandle]) -> Self {
+    /// Reads the user's text in the messages that `handles` lead to. `statements` keeps what was read of sentences.
+    fn of(history: &History, handles: &[LogHandle], statements: &mut StatementCache) -> Self {
         let is_covered = |seq: Seq| handles.iter().any(|LogHandle(range)| range.contains(seq));
         let imported = ImportedSummary::all(history);
         let is_imported = |seq: Seq| imported.iter().any(|summary| summary.seq == seq);
@@ -264,7 +267,7 @@ impl UserText {
             }
             text.add_message(message, lines, &repeated);
         }
-        text.mark_replaced();
+        text.mark_replaced(statements);
         text.order = (0..text.pieces.len()).collect();
         let key = |at: &usize| (text.pieces[*at].rank, Reverse(text.pieces[*at].message), *at);
         let mut order = std::mem::take(&mut text.order);
@@ -408,7 +411,7 @@ impl UserText {
     }
 
     /// Marks replaced statements, and gives their ranks to the statements that replace them.
-    fn mark_replaced(&mut self) {
+    fn mark_replaced(&mut self, statements: &mut StatementCache) {
         let is_statement = |piece: &UserTextPiece| {
             matches!(
                 piece.rank,
@@ -416,9 +419,9 @@ impl UserText {
             )
         };
         let at: Vec<usize> = (0..self.pieces.len()).filter(|at| is_statement(&self.pieces[*at])).collect();
-        let statements: Vec<(usize, &str)> =
+        let stated: Vec<(usize, &str)> =
             at.iter().map(|at| (self.pieces[*at].message, &*self.pieces[*at].text)).collect();
-        let replaced_by = replacements(&statements);
+        let replaced_by = replacements(&stated, statements);
         for (earlier, later) in at.iter().zip(replaced_by) {
             let Some(later) = later.map(|later| at[later]) else { continue };
             let later_message = self.pieces[later].message;
@@ -530,33 +533,6 @@ impl UserText {
             }
             (true, false) => format!("[{GAP} {chars} characters {GAP}]"),
         }
-    }
-}
-
-/// The most texts kept: one for each part of the log that a plan compares.
-const MAX_TEXTS: usize = 2;
-
-/// Cache of the user's text in the last requested parts of one session. A plan reads the same part many times.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct UserTextCache(DerivedCache<Vec<(Vec<LogHandle>, Arc<UserText>)>>);
-
-impl UserTextCache {
-    /// Returns the user's text in the messages that `handles` lead to.
-    pub(crate) fn text(&self, history: &History, handles: &[LogHandle]) -> Arc<UserText> {
-        let mut texts = self.0.lock();
-        if let Some((_, text)) = texts.iter().find(|(known, _)| known == handles) {
-            return Arc::clone(text);
-        }
-        let text = Arc::new(UserText::of(history, handles));
-        // A handle beyond the end of the log covers messages that are still to come, and a stopped text is incomplete.
-        if !history.stop_flag().is_raised()
-            && handles.iter().all(|LogHandle(range)| range.to <= history.last_seq())
-        {
-            let excess = (texts.len() + 1).saturating_sub(MAX_TEXTS);
-            texts.drain(..excess);
-            texts.push((handles.to_vec(), Arc::clone(&text)));
-        }
-        text
     }
 }
 
@@ -717,6 +693,3 @@ fn split_block(text: &str) -> Option<(&str, &str)> {
     }
     None
 }
-
-#[cfg(test)]
-mod tests;

@@ -20,9 +20,8 @@ pub(super) const REPEATED_BY_PERMISSION: f64 = 0.9;
 pub(super) const MIN_SHARED_TERMS: usize = 2;
 
 /// A statement, reduced to the words and values that are compared.
+#[derive(Debug)]
 pub(super) struct ComparableStatement {
-    /// The number of the statement's message.
-    pub(super) message: usize,
     pub(super) words: BTreeSet<String>,
     pub(super) values: BTreeSet<String>,
     pub(super) subjects: StatementSubjects,
@@ -41,7 +40,7 @@ pub(super) struct ComparableStatement {
 
 impl ComparableStatement {
     /// Reduces a statement to words and values.
-    pub(super) fn of(message: usize, text: &str) -> Self {
+    pub(super) fn of(text: &str) -> Self {
         static CUE_WORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
             let cues = LEXICONS.iter().flat_map(|lexicon| lexicon.change_cues.split(','));
             cues.map(str::trim).collect()
@@ -67,7 +66,6 @@ impl ComparableStatement {
             is_long && !is_function_word(word) && !CUE_WORDS.contains(*word)
         });
         Self {
-            message,
             words: words
                 .flat_map(terms)
                 .chain(subjects.terms.iter().map(|term| (*term).to_owned()))

@@ -1,6 +1,7 @@
 //! The words that statements have in common, weighted by their rarity.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::comparable_statement::ComparableStatement;
 
@@ -19,7 +20,7 @@ pub(super) struct WordIndex<'s> {
 }
 
 impl<'s> WordIndex<'s> {
-    pub(super) fn new(statements: &'s [ComparableStatement]) -> Self {
+    pub(super) fn new(statements: &'s [Arc<ComparableStatement>]) -> Self {
         let mut holders: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (at, statement) in statements.iter().enumerate() {
             for word in statement.words.iter().chain(&statement.values) {

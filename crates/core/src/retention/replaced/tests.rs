@@ -2,7 +2,19 @@ use super::*;
 
 fn replaced(texts: &[&str]) -> Vec<Option<usize>> {
     let statements: Vec<(usize, &str)> = texts.iter().copied().enumerate().collect();
-    replacements(&statements)
+    replacements(&statements, &mut StatementCache::default())
+}
+
+#[test]
+fn kept_forms_of_statements_change_nothing() {
+    let statements = [(0, "Answer in German."), (1, "Keep it short."), (2, "From today it's French.")];
+    let mut known = StatementCache::default();
+    let first = replacements(&statements, &mut known);
+    assert_eq!(first, [Some(2), None, None]);
+    // The same sentences in other messages.
+    let moved = [(4, "Keep it short."), (5, "Answer in German."), (5, "From today it's French.")];
+    assert_eq!(replacements(&moved, &mut known), [None, None, None]);
+    assert_eq!(replacements(&statements, &mut known), first);
 }
 
 #[test]

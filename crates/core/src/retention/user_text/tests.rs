@@ -22,7 +22,7 @@ fn everything() -> [LogHandle; 1] {
 }
 
 fn quoted(texts: &[&str], room: u64) -> String {
-    UserText::of(&session(texts), &everything()).fit(room)
+    UserText::of(&session(texts), &everything(), &mut StatementCache::default()).fit(room)
 }
 
 #[test]
@@ -404,7 +404,7 @@ fn a_list_below_another_heading_has_no_rules() {
         "Rules:\nand so on\n- some green apples",
     ] {
         let session = session(&["Let's talk.", list]);
-        let text = UserText::of(&session, &everything());
+        let text = UserText::of(&session, &everything(), &mut StatementCache::default());
         let mut items = text.pieces.iter().filter(|piece| piece.is_item);
         assert!(items.all(|piece| piece.order_score < ORDER_SCORE), "{list}");
     }
@@ -469,7 +469,7 @@ fn configurations_set_no_orders() {
         "The page:\n```json\n{\"description\": \"Always returns the newest page.\"}\n```",
     ] {
         let session = session(&["Let's talk.", text]);
-        let text = UserText::of(&session, &everything());
+        let text = UserText::of(&session, &everything(), &mut StatementCache::default());
         let found: Vec<_> = text
             .pieces
             .iter()
