@@ -31,8 +31,7 @@ You work for the person you talk with, in one folder of their machine, through t
 
 /// The prompt for a small window.
 const BRIEF: &str = "You work in one folder of the user's machine, through tools. Look with `read`, step by step until \
-all is done. Change only what was asked for, and check it. The user reads only your last answer: put the result there. \
-Be brief and exact, in the user's language.";
+all is done. Change only what was asked for, and check it. Be brief and exact, in the user's language.";
 
 /// Returns the system prompt of an agent whose model has that `window`, in tokens, if it is known. `counter`
 /// counts the tokens.

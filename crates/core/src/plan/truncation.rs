@@ -57,7 +57,6 @@ impl<'a> LastResortPlanner<'a> {
         let kept = if self.context.is_unread() {
             whole
                 .or_else(|| if fits { Some(Plan::Fits) } else { self.edit_below(usable, true) })
-                .or_else(|| self.keep_newest_step())
                 .or_else(|| self.cut_newest_step())
         } else {
             whole
@@ -92,31 +91,6 @@ impl<'a> LastResortPlanner<'a> {
     /// Returns the most tokens of a request whose answer gets less than the reserve.
     fn limit_into_reserve(&self) -> u64 {
         self.context.budget.window - self.context.budget.window / ANSWER_SHARE
-    }
-
-    /// Returns the plan that keeps the newest step whole where the request fits the usable room by its count, and only
-    /// the margin of error reaches into the reserve for the answer. `None` if standing orders would have no room.
-    fn keep_newest_step(&self) -> Option<Plan> {
-        let (usable, limit) = (self.context.budget.usable, self.limit_into_reserve());
-        // A refusal shows that the count is too small, so the margin is needed then.
-        if !matches!(self.context.occasion, PlanTrigger::Routine | PlanTrigger::Pause) {
-            return None;
-        }
-        if self.context.now.total < usable && self.context.before < limit {
-            return Some(Plan::Fits);
-        }
-        let fits = |edit: &ViewEdit| edit.compressed_tokens < usable && edit.compressed_bound < limit;
-        let choice = self.newest_steps(1, |choice| fits(&self.context.removal_by(choice, NAME)))?;
-        let bare = self.context.removal_by(&choice, NAME);
-        let free = (usable - bare.compressed_tokens).min(limit - bare.compressed_bound);
-        // New text may have up to an eighth more tokens than its estimate.
-        let room = (free * 8 / 9).min(self.max_text_tokens());
-        let quotes = self.context.history.user_text_of(&self.context.handles(&choice.gone));
-        if quotes.order_tokens() > room {
-            return None;
-        }
-        let edit = self.removal_with_text(&choice, room).filter(fits).unwrap_or(bare);
-        Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens: edit.trigger_tokens.max(limit), ..edit })))
     }
 
     /// Returns whether the view fits by our own count alone, so that the provider's last count may be wrong.
