@@ -30,7 +30,7 @@ it acts where that room ends, and `longhaul context` says so. Windows of less th
 all that the user typed. Pin the rules that must stay.
 
 `adaptive` chooses its moment by prices, if it knows them. They stand in `models.NAME.prices`, or in the list that `longhaul models` \
-shows. An edit makes every later call cheaper, but the provider has to read the conversation anew once. So \
+shows. An edit makes every later call cheaper, but the provider has to read the whole conversation once more. So \
 `adaptive` waits until an edit pays. It acts earlier when the provider's cache has expired anyway. Without prices it acts when the window is \
 full, or where `trigger` says.
 

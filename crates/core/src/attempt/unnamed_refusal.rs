@@ -19,11 +19,17 @@ pub struct UnnamedRefusal {
 }
 
 impl UnnamedRefusal {
-    /// Returns whether the refused request is so much larger than all accepted ones that its length may be the reason.
-    pub fn has_clearly_grown(self) -> bool {
+    /// Returns whether the refused request is larger than all accepted ones. It may be larger by an error of the estimate.
+    pub fn has_grown(self) -> bool {
         // Without an accepted request, nothing shows that the server takes requests of this form at all.
         self.accepted_tokens > 0
+            && self.refused_tokens > self.accepted_tokens
             && self.refused_tokens >= MIN_REFUSED_TOKENS
+    }
+
+    /// Returns whether the refused request is so much larger than all accepted ones that its length may be the reason.
+    pub fn has_clearly_grown(self) -> bool {
+        self.has_grown()
             && self.refused_tokens.saturating_mul(100)
                 >= self.accepted_tokens.saturating_mul(CLEAR_GROWTH_PERCENT)
     }
@@ -42,10 +48,13 @@ mod tests {
             (2_000, 0, false),
             (999, 10, false),
             (5_000, 9_000, false),
-            (u64::MAX, u64::MAX, true),
+            (u64::MAX, u64::MAX, false),
+            (u64::MAX, u64::MAX - 1, true),
         ] {
             let refusal = UnnamedRefusal { refused_tokens, accepted_tokens };
             assert_eq!(refusal.has_clearly_grown(), expected, "{refusal:?}");
         }
+        let hardly = UnnamedRefusal { refused_tokens: 1_040, accepted_tokens: 1_000 };
+        assert!(hardly.has_grown(), "by less than the error of estimates");
     }
 }

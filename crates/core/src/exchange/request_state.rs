@@ -80,7 +80,6 @@ impl Exchange {
             (ExchangePhase::WaitingToPrepare, ExchangeInput::WaitOver) => self.prepare(),
             (ExchangePhase::LoweringOutput(_), ExchangeInput::OutputLowered(true)) => self.discard_and_send(),
             (ExchangePhase::LoweringOutput(facts), ExchangeInput::OutputLowered(false)) => {
-                // Counted before the outcome is known, so that a shortening that fails is not tried without end.
                 self.shorten(facts)
             }
             (ExchangePhase::Shortening(facts), ExchangeInput::Shortened(outcome)) => {
@@ -140,6 +139,7 @@ impl Exchange {
     }
 
     fn shorten(&mut self, facts: ResponseFacts) -> Vec<ExchangeEffect> {
+        // Counted before the outcome is known, so that a shortening that fails is not tried without end.
         self.request.length_retries += 1;
         self.request.may_suspect = false;
         self.phase = ExchangePhase::Shortening(facts);

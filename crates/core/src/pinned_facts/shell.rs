@@ -1,4 +1,4 @@
-//! What facts need of shell command lines: the commands with their programs, and files without unknown parts.
+//! Shell command lines as the state of the work reads them: commands in the order in which they run, and their programs.
 
 use crate::shell::{ShellCommand, ShellScript, ShellWord};
 

@@ -1,6 +1,6 @@
 //! Rules in a model's summary, compared with the words of the conversation.
 //!
-//! A summary has a section for instructions and constraints. A model may put rules there that nobody has given. Such
+//! A summary has a section for instructions and constraints. A model may put rules there that the user has not given. Such
 //! lines are moved below a title of their own, so that no invented rule passes for one of the user.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use crate::retention::replaced::terms;
 use crate::retention::rule_lists::is_rules_title;
 use crate::retention_report::facts::is_unspaced;
 
-/// The title of rules that nobody in the conversation has given.
+/// The title of rules that do not occur in the conversation.
 pub(super) const NOT_SAID: &str = "Not found in the user's words";
 
 /// The share of a rule's words that one line of the conversation must have. Summaries shorten and rephrase.
@@ -39,7 +39,7 @@ enum SummaryLine<'t> {
     Other(&'t str),
 }
 
-/// Returns a summary in which the rules that nobody has given stand below a title of their own; `None` if there are no
+/// Returns a summary in which the rules that the user has not given stand below a title of their own; `None` if there are no
 /// such rules.
 pub(super) fn with_unsaid_rules_apart(summary: &str, history: &History) -> Option<String> {
     let lines = divided(summary);
@@ -84,7 +84,7 @@ fn push_line(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// Adds the rules that nobody has given below their title. Returns whether there are any.
+/// Adds the rules that the user has not given below their title. Returns whether there are any.
 fn push_unsaid(text: &mut String, unsaid: &mut Vec<&str>) -> bool {
     let has_any = !unsaid.is_empty();
     if has_any {

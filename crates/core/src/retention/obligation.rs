@@ -85,7 +85,7 @@ fn is_plural(word: &str) -> bool {
     word.ends_with('s') && !word.ends_with("ss")
 }
 
-/// Returns whether nobody and nothing may do what the words say: "nothing ships without a review".
+/// Returns whether the words exclude a thing without a condition: "nothing ships without a review".
 fn forbids_by_none(words: &[&str]) -> bool {
     static NONE_SET: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(NONE_WORDS));
     static CONDITIONS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(NONE_CONDITIONS));

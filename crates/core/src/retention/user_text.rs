@@ -167,7 +167,7 @@ enum UserTextRank {
     Replaced,
 }
 
-/// What a line says of its sentences.
+/// The properties that a line gives to its sentences.
 struct LineRule {
     is_code: bool,
     /// `true` if the line begins with a label in capitals.

@@ -10,16 +10,10 @@
 use super::calling::says_something;
 use super::loop_state::LoopState;
 use super::{ModelCallFailure, omitting};
-use crate::attempt::MAX_LENGTH_RETRIES;
+use crate::attempt::{MAX_LENGTH_RETRIES, UnnamedRefusal};
 use crate::error::ErrorCode;
 use crate::message::Part;
 use crate::plan::{Plan, PlanTrigger};
-
-/// The smallest request that is taken for too long, in tokens by our estimate. Smaller ones fit every usual window.
-const MIN_REFUSED_TOKENS: u64 = 1_000;
-
-/// The size that proves growth, in percent of the largest accepted request. Estimates differ by a few percent.
-const CLEAR_GROWTH_PERCENT: u64 = 105;
 
 /// Returns whether the refused request is made once more, unchanged. Only a refusal without any reason may pass, and one
 /// repetition for each step tells.
@@ -49,16 +43,14 @@ pub(super) fn is_overflow(state: &LoopState, failure: &ModelCallFailure, partial
     if !is_unnamed || !may_shrink || says_something(partial) || session.history.is_paused() {
         return false;
     }
-    let (refused, accepted) = (session.estimated_input(), session.history.largest_accepted_input());
-    // Without an accepted request, nothing shows that the server takes requests of this form at all.
-    if accepted == 0 || refused <= accepted || refused < MIN_REFUSED_TOKENS {
-        return false;
-    }
-    let has_grown = refused.saturating_mul(100) >= accepted.saturating_mul(CLEAR_GROWTH_PERCENT);
+    let sizes = UnnamedRefusal {
+        refused_tokens: session.estimated_input(),
+        accepted_tokens: session.history.largest_accepted_input(),
+    };
     let is_likely = if state.step.omissions > 0 || !omitting::has_suspects(state, refusal) {
-        has_grown
+        sizes.has_clearly_grown()
     } else {
-        was_refused_before(state, &failure.message)
+        sizes.has_grown() && was_refused_before(state, &failure.message)
     };
     is_likely && matches!(session.plan_without_summary(&PlanTrigger::Overflow), Plan::Edit(_))
 }

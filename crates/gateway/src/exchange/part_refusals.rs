@@ -233,13 +233,16 @@ impl RequestOmissions {
 
     /// Sends the parts again that were left out on a guess.
     pub(super) fn take_back_guess(&mut self, targeted: &TargetedRequest) {
-        let in_vain = std::mem::take(&mut self.guess);
-        if in_vain.is_empty() {
+        let wrong_guess = std::mem::take(&mut self.guess);
+        if wrong_guess.is_empty() {
             return;
         }
-        tracing::debug!(parts = in_vain.len(), "parts were left out in vain and are sent again");
+        tracing::debug!(
+            parts = wrong_guess.len(),
+            "leaving out these parts did not help, so they are sent again"
+        );
         let mut known = targeted.proxied.inner.part_refusals.known();
-        for key in &in_vain {
+        for key in &wrong_guess {
             known.remove(key);
         }
     }

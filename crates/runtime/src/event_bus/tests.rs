@@ -176,7 +176,7 @@ fn large_announcements_are_bounded_in_bytes() {
 fn recent_events_are_found_in_memory_and_older_ones_are_not() {
     let bus = EventBus::new("s".into(), 4);
     bus.publish_stored(5, event(5, 2), false);
-    assert_eq!(missed(&bus, 4, 5, 9), None, "nobody has watched");
+    assert_eq!(missed(&bus, 4, 5, 9), None, "there was no subscriber");
     let _watching = bus.subscribe(Arc::default());
     assert_eq!(missed(&bus, 4, 5, 9), None);
     bus.publish_stored(6, event(6, 2), false);
@@ -210,7 +210,7 @@ fn a_session_at_rest_keeps_nothing_and_its_watchers_hear_what_comes() {
     drop(watching);
     bus.rest();
     bus.publish_stored(3, event(3, 1), false);
-    assert_eq!((missed(&bus, 2, 3, 9), bus.lock().recent.bytes()), (None, 0), "nobody is there");
+    assert_eq!((missed(&bus, 2, 3, 9), bus.lock().recent.bytes()), (None, 0), "there is no subscriber");
 }
 
 #[tokio::test]

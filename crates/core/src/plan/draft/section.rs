@@ -32,7 +32,7 @@ impl DraftSection {
         }
     }
 
-    /// Returns the section with the rules of a model's summary that nobody has given apart from the others.
+    /// Returns the section with the rules of a model's summary that the user has not given apart from the others.
     pub(super) fn with_checked_rules(&self, history: &History) -> Cow<'_, Self> {
         let SectionProgress::Written(text) = &self.work else { return Cow::Borrowed(self) };
         match with_unsaid_rules_apart(text, history) {

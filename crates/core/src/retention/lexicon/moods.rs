@@ -118,7 +118,7 @@ pub(crate) const EACH: &str = "every each all any no jede jeder jedes jeden jede
     никакой elk elke iedere ieder geen każdy każda każde każdą wszystkie żaden żadna varje varenda alla ingen inget inga кожен кожна \
     кожне всі жоден mỗi mọi setiap semua كل جميع हर प्रत्येक सभी";
 
-/// Words for nobody and nothing. With a condition they make a rule: "nothing ships without a review".
+/// Words for "nobody" and "nothing". With a condition they make a rule: "nothing ships without a review".
 pub(crate) const NONE_WORDS: &str = "nobody nothing none noone niemand nichts personne rien nadie nada ninguém nessuno niente nulla никто \
     ничего ничто niets nikt nic ingen inget ingenting ніхто ніщо";
 

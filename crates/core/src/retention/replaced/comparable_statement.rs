@@ -26,7 +26,7 @@ pub(super) struct ComparableStatement {
     pub(super) values: BTreeSet<String>,
     pub(super) subjects: StatementSubjects,
     pub(super) cues: ChangeCues,
-    /// What the statement takes back.
+    /// The orders or habits that the statement takes back.
     pub(super) withdrawals: Vec<Withdrawal>,
     /// `true` if the statement allows something.
     pub(super) permits: bool,

@@ -105,7 +105,11 @@ fn a_server_that_asks_for_no_wait_is_not_asked_without_one() {
     let waits: Vec<u64> = (1..6).map(|attempt| retry.delay_ms(attempt, Some(0))).collect();
     assert_eq!(waits, [1_000, 2_000, 4_000, 5_000, 5_000]);
     assert_eq!(retry.delay_ms(9, Some(7_300)), 7_300);
-    assert_eq!(retry.delay_ms(1, Some(30 * 86_400_000)), 86_400_000, "a wrong clock stops nobody for days");
+    assert_eq!(
+        retry.delay_ms(1, Some(30 * 86_400_000)),
+        86_400_000,
+        "a wrong clock does not stop a run for days"
+    );
 }
 
 #[test]

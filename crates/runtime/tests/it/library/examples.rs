@@ -125,7 +125,7 @@ fn config_file() {
     assert!(received.iter().any(|request| request.json()["messages"][0]["content"] == "Be brief."));
 }
 
-/// The same programs talk to a model server that is named on the command line.
+/// The example `chat` talks to a model server that is named on the command line.
 #[test]
 fn chat_with_a_model_server() {
     let server = model_server();

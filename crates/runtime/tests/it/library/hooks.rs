@@ -12,7 +12,7 @@ struct City {
     name: String,
 }
 
-/// What the model reads of a call of `weather`.
+/// Returns the result of a call of `weather` as the model reads it.
 async fn weather_told(change: impl FnOnce(AgentBuilder) -> AgentBuilder) -> String {
     let script = ModelScript::turns([
         ScriptedAnswer::calling("weather", r#"{"name":"Atlantis"}"#),
