@@ -2365,7 +2365,7 @@ export interface components {
          * @description The reason why a model call is repeated.
          * @enum {string}
          */
-        WaitReason: "outage" | "rate-limit" | "broken-answer";
+        WaitReason: "outage" | "rate-limit" | "broken-answer" | "refusal";
         /**
          * @description The time when the switch takes effect.
          * @enum {string}

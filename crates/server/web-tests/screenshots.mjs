@@ -117,7 +117,7 @@ await page.locator('#session-search').fill('');
 await page.locator('.session-link').first().click();
 model.answers.push({ status: 503, error: 'The model is loading.' }, { status: 401, error: 'The key is not known.' });
 await say(page, 'And the benchmark?');
-await page.locator('#status', { hasText: 'again in' }).waitFor();
+await page.locator('#status', { hasText: 'next try in' }).waitFor();
 await shot('retry');
 await page.locator('.notice[data-tone="failure"]').waitFor();
 await shot('error');

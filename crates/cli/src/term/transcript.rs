@@ -13,7 +13,9 @@ use super::markdown::{MarkdownFormatter, MarkdownSpan};
 use super::style::TextPainter;
 use super::text::{visible, width};
 use super::tool_row;
-use super::ui_event::{RunEndInfo, ToolCallInfo, ToolResultInfo, UiEvent, UndoOption, ViewEditInfo};
+use super::ui_event::{
+    RetryLimit, RunEndInfo, ToolCallInfo, ToolResultInfo, UiEvent, UndoOption, ViewEditInfo,
+};
 use super::wrap::{WordWrapper, broken, fitting, wrapped};
 
 /// The number of columns before a message.
@@ -216,8 +218,8 @@ impl TranscriptRenderer {
             UiEvent::Switched { model } => {
                 self.rule(&format!("the model is {} from here on", visible(model)))
             }
-            UiEvent::Retrying { message, attempt, after_ms, is_broken_answer } => {
-                let left = self.retry_end(*is_broken_answer);
+            UiEvent::Retrying { message, attempt, after_ms, limit } => {
+                let left = self.retry_end(*limit);
                 self.retrying(message, *attempt, &format!("{}{left}", wait(*after_ms, now)));
             }
             UiEvent::RunEnded(ended) => self.run_ended(ended),
@@ -389,11 +391,12 @@ impl TranscriptRenderer {
     }
 
     /// Returns the end of a wait, and the key that ends it before, as the rest of a row.
-    fn retry_end(&self, is_broken_answer: bool) -> String {
+    fn retry_end(&self, retry_limit: RetryLimit) -> String {
         let Some(RetryGuide { policy, stop_key }) = self.retry else { return String::new() };
         let patience = policy.patience_ms.map(|ms| limit(Duration::from_millis(ms)));
         match (self.setting, patience) {
-            _ if is_broken_answer => {
+            _ if retry_limit == RetryLimit::Once => format!(" · once · {stop_key} stops"),
+            _ if retry_limit == RetryLimit::BrokenAnswers => {
                 format!(
                     " · gives up after {} · {stop_key} stops",
                     count(policy.stream_attempts.into(), "broken answer")

@@ -60,8 +60,8 @@ pub(crate) enum UiEvent {
     Omitted { id: String, reason: String },
     /// A compaction, a prune or an omission was undone.
     Restored { id: String },
-    /// The call will be repeated. A broken answer is repeated a few times, an outage until `retry.patience` ends.
-    Retrying { message: String, attempt: u64, after_ms: u64, is_broken_answer: bool },
+    /// The call will be repeated.
+    Retrying { message: String, attempt: u64, after_ms: u64, limit: RetryLimit },
     /// The session talks to another model.
     Switched { model: String },
     /// The meter has moved.
@@ -72,6 +72,28 @@ pub(crate) enum UiEvent {
     Parked { reason: String },
     /// The session is lost to this process.
     Broken { message: String },
+}
+
+/// The limit of the repetitions of a model call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RetryLimit {
+    /// The call is repeated until `retry.patience` ends.
+    Patience,
+    /// The call is repeated until `retry.streamAttempts` answers have broken off.
+    BrokenAnswers,
+    /// The call is repeated once.
+    Once,
+}
+
+impl RetryLimit {
+    /// Returns the limit for the reason of a wait, as the API names it.
+    pub(crate) fn of(reason: &str) -> Self {
+        match reason {
+            "broken-answer" => Self::BrokenAnswers,
+            "refusal" => Self::Once,
+            _ => Self::Patience,
+        }
+    }
 }
 
 /// A tool call.
@@ -224,7 +246,7 @@ pub(crate) fn event_from_announcement(announcement: &ApiEvent) -> Option<UiEvent
             UiEvent::Broken { message: error.message }
         }
         SessionEvent::Waiting { reason, attempt, next_attempt_at, error } => UiEvent::Retrying {
-            is_broken_answer: reason == "broken-answer",
+            limit: RetryLimit::of(&reason),
             message: error.message,
             attempt: u64::from(attempt),
             // The announcement has a time of day, and a row shows how long it is until then.

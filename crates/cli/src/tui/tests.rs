@@ -6,7 +6,9 @@ use ratatui::backend::TestBackend;
 use crate::removed_messages::RemovedMessages;
 use crate::term::meter::ContextMeterBar;
 use crate::term::style::TextPainter;
-use crate::term::ui_event::{RunEndInfo, ToolCallInfo, ToolResultInfo, UiEvent, UndoOption, ViewEditInfo};
+use crate::term::ui_event::{
+    RetryLimit, RunEndInfo, ToolCallInfo, ToolResultInfo, UiEvent, UndoOption, ViewEditInfo,
+};
 
 use super::{KeyAction, QueuedMessageRow, SlashCommandHelp, UiCommand, UiState};
 
@@ -265,8 +267,8 @@ fn an_answer_goes_up_line_by_line_and_its_end_when_it_has_ended() {
 fn a_call_that_is_tried_again_counts_down() {
     let mut state = state(80, 24);
     let message = "the server is busy".to_owned();
-    let is_broken_answer = false;
-    state.take(&UiEvent::Retrying { message, attempt: 1, after_ms: 8_000, is_broken_answer }, 1_000);
+    let limit = RetryLimit::Patience;
+    state.take(&UiEvent::Retrying { message, attempt: 1, after_ms: 8_000, limit }, 1_000);
     for (now, left) in [(1_500, 8), (5_000, 5)] {
         let shown = screen(&mut state, &mut String::new(), now);
         assert!(shown.contains(&format!("trying again in {left} s · Esc stops")), "{shown}");

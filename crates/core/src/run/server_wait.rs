@@ -42,6 +42,8 @@ pub enum WaitReason {
     RateLimit,
     /// The answer broke off, or was empty.
     BrokenAnswer,
+    /// The server refused the request without a reason. It is repeated once.
+    Refusal,
 }
 
 impl WaitReason {
@@ -51,6 +53,7 @@ impl WaitReason {
             Self::Outage => "outage",
             Self::RateLimit => "rate-limit",
             Self::BrokenAnswer => "broken-answer",
+            Self::Refusal => "refusal",
         }
     }
 }
@@ -123,7 +126,7 @@ pub(super) fn repeat_refused(
 ) {
     state.step.has_repeated_refused = true;
     let wait = ServerWait {
-        reason: WaitReason::Outage,
+        reason: WaitReason::Refusal,
         code: failure.code,
         message: failure.message,
         attempt: 1,
@@ -272,8 +275,8 @@ pub(super) fn patience_ended(state: &mut LoopState, out: &mut Vec<RunEffect>) {
     }
     state.step.patience_is_over = true;
     if let RunPhase::Waiting { step, wait } = &state.phase
-        // Broken answers have a limit of their own.
-        && wait.reason != WaitReason::BrokenAnswer
+        // Broken answers and bare refusals have limits of their own.
+        && !matches!(wait.reason, WaitReason::BrokenAnswer | WaitReason::Refusal)
     {
         let (step, wait) = (step.clone(), wait.clone());
         out.push(RunEffect::StopTimer { timer: RunTimer::Retry });

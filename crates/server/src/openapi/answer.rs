@@ -483,6 +483,7 @@ pub(crate) enum WaitReasonSchema {
     Outage,
     RateLimit,
     BrokenAnswer,
+    Refusal,
 }
 
 #[derive(ToSchema)]

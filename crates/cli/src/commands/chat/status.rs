@@ -192,6 +192,7 @@ fn joined(what: &str, elapsed: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::term::ui_event::RetryLimit;
 
     fn call() -> ToolCallInfo {
         ToolCallInfo { id: "c".into(), tool: "bash".into(), arguments: r#"{"command":"cargo test"}"#.into() }
@@ -228,7 +229,7 @@ mod tests {
             message: String::new(),
             attempt: 1,
             after_ms: 8_000,
-            is_broken_answer: false,
+            limit: RetryLimit::Patience,
         };
         activity.take(&retrying, 0);
         assert!(line(&activity, false, 80).ends_with("  trying again in 9 s · Esc stops"));

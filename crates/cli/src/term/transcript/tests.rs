@@ -129,27 +129,29 @@ fn a_failed_run_says_what_is_kept_and_what_to_do() {
 
 #[test]
 fn a_repeated_call_says_how_long_it_goes_on_and_how_to_stop_it() {
-    let told = |target, patience_ms, is_broken_answer| {
+    let told = |target, patience_ms, limit| {
         let policy = RetryPolicy { patience_ms, ..RetryPolicy::default() };
         let mut transcript =
             TranscriptRenderer::new(TextPainter::default(), target, 200).with_retry(policy, "Esc");
         for attempt in 1..=5 {
             let message = "the server is busy".to_owned();
-            let retrying = UiEvent::Retrying { message, attempt, after_ms: 1_000, is_broken_answer };
+            let retrying = UiEvent::Retrying { message, attempt, after_ms: 1_000, limit };
             transcript.take(&retrying, 0);
         }
         transcript.output()
     };
-    let rows = told(TranscriptTarget::Chat, Some(1_800_000), false);
+    let rows = told(TranscriptTarget::Chat, Some(1_800_000), RetryLimit::Patience);
     let first = "! the server is busy · trying again in 1 s · gives up after 30 min · Esc stops\n";
     assert!(rows.starts_with(first), "{rows}");
     assert!(rows.contains("4 attempts so far") && rows.lines().count() == 3, "{rows}");
-    let row = told(TranscriptTarget::Shell, Some(1_800_000), false);
+    let row = told(TranscriptTarget::Shell, Some(1_800_000), RetryLimit::Patience);
     assert!(row.contains("trying again in 1 s, for up to 30 min (`retry.patience`); Esc ends\n"), "{row}");
-    let row = told(TranscriptTarget::Shell, None, false);
+    let row = told(TranscriptTarget::Shell, None, RetryLimit::Patience);
     assert!(row.contains(", without an end (`retry.patience`); Esc ends\n"), "{row}");
-    let row = told(TranscriptTarget::Chat, None, true);
+    let row = told(TranscriptTarget::Chat, None, RetryLimit::BrokenAnswers);
     assert!(row.contains(" · gives up after 5 broken answers · Esc stops\n"), "{row}");
+    let row = told(TranscriptTarget::Shell, Some(1_800_000), RetryLimit::of("refusal"));
+    assert!(row.contains("trying again in 1 s · once · Esc stops\n"), "{row}");
 }
 
 /// A transcript of 40 columns in which a row comes in the middle of an answer.

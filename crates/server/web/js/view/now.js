@@ -4,7 +4,7 @@ import { exact } from '../text/exact.js';
 import { count, duration, firstLine, plural } from '../text/format.js';
 import { activity } from '../state/state.js';
 
-const WAITS = { outage: 'The model server does not answer', 'rate-limit': 'The model server asks to wait', 'broken-answer': 'The answer broke off' };
+const WAITS = { outage: 'The model server does not answer', 'rate-limit': 'The model server asks to wait', 'broken-answer': 'The answer broke off', refusal: 'The model server refused the request without a reason' };
 
 /** What the model server did. A server that answers with an error has answered. */
 function waitReason(reason, error) {
