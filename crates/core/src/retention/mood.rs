@@ -6,15 +6,20 @@
 //! person are no orders. Two forms of an order have no imperative: a prohibition without a verb ("No emojis."), and a
 //! polite question with a scope ("Could you always answer in French?").
 
+mod statement_signs;
+mod unspaced;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
+use self::statement_signs::{command_of_language, has_marked_imperative, has_turkish_each};
+use self::unspaced::has_unspaced_command;
 use super::lexicon::{
     DISCOURSE_MARKERS, EACH, HINDI_COMMAND_ENDINGS, HINDI_COMMANDS, LEXICONS, MODAL_VERBS, NO_PROHIBITIONS,
-    PROHIBITING_DETERMINERS, SLIGHT_WORDS, STANDING_SCOPES, UNSPACED_COMMANDS, UNSPACED_MODALS,
-    UNSPACED_PERSONS, UNSPACED_QUESTIONS, UNSPACED_SCOPE, UNSPACED_STANDING,
+    PROHIBITING_DETERMINERS, SLIGHT_WORDS, STANDING_SCOPES, UNSPACED_QUESTIONS, UNSPACED_SCOPE,
+    UNSPACED_STANDING,
 };
-use super::obligation::{obliges_things, speaks_of_thing};
+use super::obligation::{is_general_truth, obliges_things, speaks_of_thing};
 use super::polite::{is_plea, is_plea_part, is_plea_word, is_wish};
 use super::requests::request_score;
 use super::rule_lists::without_stress;
@@ -106,6 +111,9 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
         return 0;
     }
     let plain: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != CLAUSE).collect();
+    if is_general_truth(&plain) {
+        return 0;
+    }
     let is_wish = is_wish(&plain);
     let obliges = obliges_things(&plain);
     let is_asked = is_command(&words)
@@ -166,19 +174,6 @@ pub(super) fn is_each(word: &str) -> bool {
 /// Returns whether a sentence allows something again: "You may use tables again."
 fn is_return(sentence: &str) -> bool {
     withdrawal::permits(sentence) && withdrawal::returns(sentence)
-}
-
-/// Returns whether a sentence of a script without blanks commands or forbids.
-fn has_unspaced_command(sentence: &str) -> bool {
-    if sentence.is_ascii() {
-        return false;
-    }
-    let is_of_person = UNSPACED_PERSONS.split(' ').any(|person| sentence.trim_start().starts_with(person));
-    let tells = |mark: &str| is_of_person && UNSPACED_MODALS.split(' ').any(|modal| modal == mark);
-    let end = sentence.trim_end().trim_end_matches(['.', '!', '。', '！', '~', ' ']);
-    UNSPACED_COMMANDS.split(' ').any(|mark| sentence.contains(mark) && !tells(mark))
-        // The Korean prohibition without politeness is one syllable at the end.
-        || end.ends_with("지 마") || end.ends_with("지마")
 }
 
 /// Returns whether words have a scope that holds beyond the next answer.
@@ -388,6 +383,8 @@ pub(super) fn words_of(text: &str) -> Vec<String> {
             ',' | ':' | ';' | '(' | ')' | '–' | '—' | '，' | '、' | '：' | '،' | '؛' => {
                 spaced.push_str(" | ")
             }
+            // The Turkish capital would leave a dot of its own behind.
+            'İ' => spaced.push('i'),
             _ if char.is_alphanumeric() || is_combining(char) || char == '-' || char == '_' => {
                 spaced.extend(char.to_lowercase());
             }
@@ -439,7 +436,11 @@ fn is_command(words: &[String]) -> bool {
         .filter(|clause| !clause.is_empty())
         .collect();
     let Some(first) = clauses.first() else { return false };
-    if is_imperative(first) || is_negated_infinitive(first) || is_imperative_behind_scope(first) {
+    if is_imperative(first)
+        || is_negated_infinitive(first)
+        || is_imperative_behind_scope(first)
+        || has_marked_imperative(first)
+    {
         return true;
     }
     // "If it fails then stop" has no comma before its command.
@@ -557,7 +558,7 @@ fn is_command_of_script(clause: &[&str]) -> Option<bool> {
         return Some(has_word || HINDI_COMMAND_ENDINGS.iter().any(|ending| last.ends_with(ending)));
     }
     if !first.chars().any(|char| matches!(char, '\u{620}'..='\u{64a}')) {
-        return None;
+        return command_of_language(clause);
     }
     // Arabic forbids by a form of the second person, and a noun has the article.
     let start = clause.iter().take_while(|word| WORD_CLASSES.lead_ins.contains(*word)).count();
@@ -584,7 +585,7 @@ const SHORT_PARTICIPLES: &[&str] =
 
 /// Returns whether words have a scope: the time or the frequency with which an order holds.
 fn has_scope(words: &[&str]) -> bool {
-    has_phrase(&WORD_CLASSES.scope, words)
+    has_phrase(&WORD_CLASSES.scope, words) || has_turkish_each(words)
 }
 
 fn starts_with(words: &[&str], phrase: &[&str]) -> bool {

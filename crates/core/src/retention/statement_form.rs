@@ -40,6 +40,9 @@ pub(super) struct StatementForm {
     pub(super) things: BTreeSet<String>,
     /// The words that tell which one of its kind a subject is: the report of "the report deadline".
     pub(super) subject_kinds: BTreeSet<String>,
+    /// The thing that the statement is about and the word before it: the port and the frontend of "the frontend port is
+    /// 3000".
+    pub(super) headed_subject: Option<(String, String)>,
     /// The things that the statement names by kind and name: server A.
     pub(super) named_things: Vec<NamedThing>,
     /// The terms of names.
@@ -69,6 +72,7 @@ impl StatementForm {
             subject_numbers: subject_numbers(&words),
             things: things(&words),
             subject_kinds: subject_kinds(&words),
+            headed_subject: headed_subject(&words),
         }
     }
 
@@ -226,6 +230,14 @@ fn subject_kinds(words: &[String]) -> BTreeSet<String> {
         }
     }
     found
+}
+
+/// Returns the last two words of a subject of three or more, as terms.
+fn headed_subject(words: &[String]) -> Option<(String, String)> {
+    let verb = words.iter().position(|word| is_auxiliary(word))?;
+    let [_, .., kind, head] = &words[..verb] else { return None };
+    let term = |word: &String| compared(word).into_iter().next();
+    (is_thing(kind) && is_thing(head)).then(|| Some((term(kind)?, term(head)?)))?
 }
 
 fn withdrawn(words: &[String]) -> BTreeSet<String> {

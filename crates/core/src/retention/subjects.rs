@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use super::mood::is_function_word;
-use super::polite::is_plea_word;
+use super::polite::{ANSWERS, is_plea_word};
 use super::statement_form::is_cue_word;
+use crate::retention_report::facts::is_unspaced;
 
 /// A subject and the words for the subject, in several languages.
 struct Subject {
@@ -118,7 +119,7 @@ const VALUE_CLASSES: &[ValueClass] = &[
         words: "english german french spanish italian portuguese russian dutch polish chinese japanese korean deutsch \
             englisch französisch spanisch italienisch portugiesisch russisch niederländisch polnisch anglais allemand français \
             espagnol italien portugais inglés alemán francés español italiano portugués inglês alemão francês espanhol português \
-            inglese tedesco francese spagnolo английском русском немецком французском испанском engels duits frans \
+            inglese tedesco francese spagnolo по-русски по-английски по-немецки по-французски по-испански английском русском немецком французском испанском engels duits frans \
             spaans nederlands angielsku niemiecku francusku hiszpańsku polsku swedish svenska engelska tyska franska spanska \
             turkish türkçe ingilizce almanca fransızca ukrainian українською англійською німецькою indonesian inggris jerman \
             arabic العربية الإنجليزية hindi हिंदी हिन्दी अंग्रेज़ी अंग्रेजी",
@@ -150,6 +151,16 @@ const VALUE_CLASSES: &[ValueClass] = &[
     ValueClass { name: "cloud", words: "aws azure gcp", within: None, names: Some("§cloud"), adds_up: true },
 ];
 
+/// The name of the class of languages.
+const LANGUAGE: &str = "language";
+
+/// Names of languages in scripts without blanks.
+const UNSPACED_LANGUAGES: &str = "中文 汉语 英文 英语 日文 日语 法语 德语 韩语 俄语 日本語 英語 中国語 フランス語 ドイツ語 韓国語 스페인어 한국어 영어 \
+    일본어 중국어 프랑스어 독일어";
+
+/// Words for the model's answers in those scripts.
+const UNSPACED_ANSWERS: &str = "回答 回复 答え 返事 返信 대답 답변 답해";
+
 /// The subjects of a statement, and the values of closed classes that it names.
 #[derive(Debug, Default)]
 pub(super) struct StatementSubjects {
@@ -170,6 +181,21 @@ impl StatementSubjects {
             let is_on_call = word == "call" && at > 0 && words[at - 1] == "on";
             subjects.terms.extend(if is_on_call { Some("§duty") } else { subject_of(word) });
         }
+        let unspaced: Vec<&String> = words.iter().filter(|word| word.chars().any(is_unspaced)).collect();
+        let has_part = |marks: &'static str| {
+            marks
+                .split(' ')
+                .filter(|mark| unspaced.iter().any(|word| word.contains(mark)))
+                .collect::<Vec<_>>()
+        };
+        if !unspaced.is_empty() && !has_part(UNSPACED_ANSWERS).is_empty() {
+            subjects.terms.insert(ANSWERS);
+            let languages: BTreeSet<String> =
+                has_part(UNSPACED_LANGUAGES).into_iter().map(str::to_owned).collect();
+            if !languages.is_empty() {
+                subjects.values.insert(LANGUAGE, languages);
+            }
+        }
         subjects.named.clone_from(&subjects.terms);
         for class in VALUE_CLASSES {
             // "From today it's French" has no other content than a value, so it speaks of the class.
@@ -182,7 +208,7 @@ impl StatementSubjects {
                 words.iter().filter(|word| is_value_of(class, word)).cloned().collect();
             if !values.is_empty() {
                 subjects.terms.extend(class.names);
-                subjects.values.insert(class.name, values);
+                subjects.values.entry(class.name).or_default().extend(values);
             }
         }
         subjects

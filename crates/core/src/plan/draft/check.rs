@@ -137,6 +137,9 @@ pub fn check_summary(
     if tool_text::is_tool_call(text) {
         return Err(SummaryDefect::ToolCall);
     }
+    if tool_text::is_status(text) {
+        return Err(SummaryDefect::NoHeadings);
+    }
     // Weak models echo the request. Headings alone share few rows of words with it.
     if share_in(text, replaced.order) > 0.3 {
         return Err(SummaryDefect::OrderRepeated);
@@ -192,6 +195,9 @@ fn check_content(text: &str, replaced: &SummaryCheckInput<'_>) -> Result<(), Sum
     }
     if mood.is_question(has_headings) || is_hollow && mood.is_short_question() {
         return Err(SummaryDefect::Question);
+    }
+    if outline.headings == 0 && mood.is_deliberation() {
+        return Err(SummaryDefect::OnlyThoughts);
     }
     if !has_headings {
         if is_copy(text, replaced.material) {

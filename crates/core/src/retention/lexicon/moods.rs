@@ -42,7 +42,7 @@ pub(crate) const STANDING_SCOPES: &str = "from now on, from here on, always, nev
     никогда, впредь, отныне, с этого момента, каждый раз, altijd, nooit, voortaan, vanaf nu, telkens, zawsze, nigdy, od \
     teraz, odtąd, za każdym razem, from today, from today on, starting today, starting now, as \
     of now, effective immediately, ab heute, à partir d'aujourd'hui, dès maintenant, desde ahora, desde hoy, a partir de hoy, desde \
-    hoje, a partir de hoje, da oggi, a partire da ora, в дальнейшем, с сегодняшнего дня, ни в коем случае, vanaf vandaag, od dziś, \
+    hoje, a partir de hoje, da oggi, a partire da ora, в дальнейшем, с сегодняшнего дня, с этого дня, ни в коем случае, vanaf vandaag, od dziś, od tej pory, daqui para a frente, a partir daqui, from here on out, mulai saat ini, mulai hari ini, \
     alltid, aldrig, från och med nu, från nu, hädanefter, framöver, i fortsättningen, her zaman, daima, asla, hiçbir zaman, bundan \
     sonra, bundan böyle, şu andan itibaren, bugünden itibaren, her seferinde, завжди, ніколи, відтепер, надалі, з цього моменту, \
     щоразу, luôn, luôn luôn, không bao giờ, đừng bao giờ, từ nay, từ giờ, từ bây giờ, kể từ bây giờ, tuyệt đối, selalu, jangan \
@@ -83,7 +83,7 @@ pub(crate) const UNSPACED_STANDING: &str = "从现在 從現在 今后 今後 �
 
 /// Words that a Chinese, Japanese or Korean sentence about somebody begins with. A mark such as "can't" then tells of
 /// that person.
-pub(crate) const UNSPACED_PERSONS: &str = "我 他 她 它 这 這 那 昨天 今天 私 僕 俺 彼 彼女 これ それ あれ 昨日 나는 나도 저는 저도 제가 내가 우리 그는 그녀 어제 오늘은";
+pub(crate) const UNSPACED_PERSONS: &str = "人 我 他 她 它 这 這 那 昨天 今天 私 僕 俺 彼 彼女 これ それ あれ 昨日 나는 나도 저는 저도 제가 내가 우리 그는 그녀 어제 오늘은 人は 人間は 人类 사람은 사람들은 아이들은";
 
 /// Marks that command only in a sentence about no person, because they also tell what somebody cannot or must do.
 pub(crate) const UNSPACED_MODALS: &str =
@@ -147,3 +147,92 @@ pub(crate) const HINDI_COMMAND_ENDINGS: &[&str] =
 
 /// Hindi words that forbid or ask for what a sentence says.
 pub(crate) const HINDI_COMMANDS: &str = "मत कृपया न";
+
+/// Words that only tell of the past. A clause with one of them is no command that lasts.
+pub(crate) const PAST_TIMES: &str = "yesterday ago gestern vorgestern hier avant-hier anoche anteayer ontem anteontem ieri вчера позавчера \
+    gisteren eergisteren wczoraj przedwczoraj igår förrgår dün kemarin tadi barusan вчора أمس";
+
+/// Words of Turkish that are no words of the other languages.
+pub(crate) const TURKISH_WORDS: &str = "bir bu şu çok dün bugün için ile gibi önce sonra kadar değil var yok ben sen biz siz onlar benim bana \
+    hem ya hiç daha bütün tüm şimdi artık geçen";
+
+/// Turkish verbs of frequent commands, which stand at the end.
+pub(crate) const TURKISH_COMMAND_VERBS: &str =
+    "et yap ver yaz sor kullan ekle sil oku söyle anlat göster belirt kontrol bekle dur test";
+
+/// Endings of Turkish verbs that tell and do not command: the past, the present, the evidential and the future.
+pub(crate) const TURKISH_STATEMENT_ENDINGS: &str = "dı di du dü tı ti tu tü dım dim dum düm tım tim tum tüm dık dik duk dük tık tik tuk tük \
+    dılar diler dular düler tılar tiler tular tüler yor yorum yoruz yorlar yordu mış miş muş müş mıştı mişti muştu müştü \
+    acak ecek acağım eceğim acağız eceğiz";
+
+/// Last words of Turkish statements without a verb.
+pub(crate) const TURKISH_STATEMENT_WORDS: &str = "var yok değil güzel iyi kötü hazır";
+
+/// Vietnamese words that command wherever they stand in a clause.
+pub(crate) const VIETNAMESE_COMMAND_WORDS: &str = "hãy đừng vui xin nhớ luôn chỉ không phải cần nên";
+
+/// Vietnamese phrases of time and aspect, which tell of something.
+pub(crate) const VIETNAMESE_STATEMENT_PHRASES: &str = "đã, đang, sẽ, bị, vừa, hôm qua, tối qua, đêm qua, sáng nay, chiều nay, tuần trước, tháng \
+    trước, năm ngoái, lúc, viết xong, làm xong";
+
+/// Vietnamese words that begin a noun or name a person.
+pub(crate) const VIETNAMESE_CLASSIFIERS: &str =
+    "cuộc chiếc con cái sự những các một anh chị ông bà cô em người trời họ ai";
+
+/// Words of Indonesian that are no words of the other languages.
+pub(crate) const INDONESIAN_WORDS: &str = "yang untuk dengan ini itu tidak sudah belum telah sedang kemarin tadi minggu bulan malam sekali karena \
+    saya kamu kami mereka adalah setiap selalu jangan tolong harus satu dua tiga empat lima enam tujuh delapan sembilan sepuluh";
+
+/// Indonesian phrases of time and aspect, which tell of something.
+pub(crate) const INDONESIAN_STATEMENT_PHRASES: &str = "kemarin, tadi, barusan, sudah, telah, sedang, belum, akan, adalah, minggu lalu, bulan lalu, \
+    tahun lalu, jam satu, jam dua, jam tiga, jam empat, jam lima";
+
+/// Indonesian prepositions and conjunctions behind a demonstrative that belongs to the object of a command.
+pub(crate) const INDONESIAN_PREPOSITIONS: &str =
+    "untuk di ke dari pada dengan saat ketika setiap dalam sebagai dan atau sebelum setelah jika kalau agar";
+
+/// Chinese words that contain a mark of a command as a part.
+pub(crate) const CHINESE_COMPOUNDS: &str = "特别 特別 区别 區別 级别 級別 类别 類別 分别 分別 个别 個別 性别 性別 识别 識別 差别 差別 辨别 告别 离别 别人 別人 别的 別的 \
+    别墅 别名 别处 申请 申請 请求 請求 邀请 邀請 请教 请假 想要 重要 主要 要是 要么 要不 只要 首要 必要 要求 要点 要點 概要 摘要 紀要 纪要 我要 他要 她要 们要 們要 需要 快要 \
+    用户 用戶 用法 用途 用来 用來 用处 将来 將來 以前 以后 以後 以为 以為 以及 以来 以外 先生 先前 只是 只有 只好 对于 对不起 按钮 按鈕 直接 使用者 使用率";
+
+/// Chinese words that stand before the verb of a command.
+pub(crate) const CHINESE_PREVERBS: &str = "用 以 把 将 將 先 只 保持 避免 尽量 盡量 尽可能 統一 统一 记得 記得 记住 記住 注意 优先 優先 默认 默認 无需 無需 不必 不用 按 \
+    遇到 每次 每当 每個 每个 直接给 直接回 始终 一律";
+
+/// Chinese words that ask the assistant for something.
+pub(crate) const CHINESE_REQUESTS: &str =
+    "问我 問我 告诉我 告訴我 通知我 提醒我 给我看 給我看 征得我 经我 經我";
+
+/// Last characters of Chinese statements.
+pub(crate) const CHINESE_STATEMENT_ENDS: &str = "了 过 過 的 呢 啊 吧 着";
+
+/// Chinese names of languages.
+pub(crate) const LANGUAGE_NAMES_CHINESE: &str = "中文 英文 英语 英語 汉语 漢語 日语 日語 日文 法语 法語 德语 德語 韩语 韓語 俄语 俄語 西班牙语 简体 繁体 繁體";
+
+/// Japanese characters of a time or a place before the particle "に".
+pub(crate) const JAPANESE_TIMES: &str = "時日月年前後中週朝夜間上下内外分秒";
+
+/// Endings of plain Korean commands.
+pub(crate) const KOREAN_COMMAND_ENDS: &str = "해 봐 써 줘 려 둬 워 어 라 아 지켜 넣어";
+
+/// Endings of Korean words beside a plain command: an object, a means, a condition or a frequency.
+pub(crate) const KOREAN_COMMAND_SIGNS: &str = "을 를 로 전에 때마다 마다 매번 항상 먼저 때는 면 에게 나한테";
+
+/// Korean syllables that contain the past.
+pub(crate) const KOREAN_PAST_SYLLABLES: &str = "었았했됐났갔왔졌렸웠봤줬렀였랐켰쳤뒀";
+
+/// Words for people and living things in general. What they have to do is a truth about life and not about the work.
+pub(crate) const LIVING_BEINGS: &str = "people humans human mankind children kids child men women babies parents students pupils animals animal \
+    dogs cats birds plants plant trees flowers menschen leute kinder eltern tiere pflanzen vögel gens hommes humains enfants \
+    animaux plantes oiseaux gente personas humanos niños padres animales plantas pessoas crianças pais animais persone uomini \
+    bambini animali piante люди человек дети животные растения mensen kinderen dieren planten ludzie człowiek dzieci zwierzęta \
+    rośliny människor barn djur växter insanlar çocuklar hayvanlar bitkiler люди діти тварини orang anak-anak manusia hewan \
+    tumbuhan الناس الأطفال البشر लोग बच्चे";
+
+/// Endings of Russian, Ukrainian and Polish imperatives.
+pub(crate) const SLAVIC_IMPERATIVE_ENDINGS: &str =
+    "ай яй уй айте яйте уйте ируй йте ьте aj uj yj ajcie ujcie ijcie";
+
+/// Nouns and adverbs with such an ending.
+pub(crate) const SLAVIC_NOUNS: &str = "случай обычай урожай трамвай попугай лишай невзначай звичай випадай wczoraj dzisiaj tutaj raczej zwyczaj     rodzaj tramwaj obyczaj wujaj";

@@ -99,12 +99,25 @@ impl ComparableStatement {
         {
             return true;
         }
+        if self.names_other_kind(later) {
+            return true;
+        }
         // A common word beside the subject may be the thing itself.
         let has_values = !self.subjects.values.is_empty() || !later.subjects.values.is_empty();
         !has_values
             && self.words.intersection(&later.words).all(|word| is_subject_term(word))
             && is_told_apart(&self.form.subject_kinds, &later.words)
             && is_told_apart(&later.form.subject_kinds, &self.words)
+    }
+
+    /// Returns whether both are about a thing of one name, and each about another one: the ports of frontend and backend.
+    fn names_other_kind(&self, later: &Self) -> bool {
+        let (Some((kind, head)), Some((other_kind, other_head))) =
+            (&self.form.headed_subject, &later.form.headed_subject)
+        else {
+            return false;
+        };
+        head == other_head && !later.words.contains(kind) && !self.words.contains(other_kind)
     }
 
     /// Returns whether a later statement takes back what this order is about: "forget the rule about tabs".

@@ -1,3 +1,5 @@
+mod pairs;
+
 use super::*;
 
 fn replaced(texts: &[&str]) -> Vec<Option<usize>> {

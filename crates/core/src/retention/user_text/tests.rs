@@ -1,3 +1,5 @@
+mod order_forms;
+
 use super::*;
 use crate::event::{Event, EventBody, FORMAT};
 use crate::message::{Message, Part};

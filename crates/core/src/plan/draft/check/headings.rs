@@ -5,7 +5,7 @@ pub(in crate::plan::draft) const REQUESTED_HEADINGS: [&str; 8] =
     ["Goal", "Instructions and constraints", "Done", "Decisions", "State", "Files", "Errors", "Next steps"];
 
 /// The beginnings of words in these headings and their translations. A heading is short, so one such word is enough.
-const WORDS: [&[&str]; 9] = [
+const WORDS: [&[&str]; 17] = [
     // English.
     &[
         "goal",
@@ -177,6 +177,71 @@ const WORDS: [&[&str]; 9] = [
         "次の",
         "今後",
     ],
+    // Korean.
+    &["목표", "지시", "제약", "완료", "결정", "상태", "파일", "오류", "다음"],
+    // Dutch.
+    &[
+        "doel",
+        "instructie",
+        "beperking",
+        "gedaan",
+        "klaar",
+        "besluit",
+        "toestand",
+        "bestand",
+        "fout",
+        "volgende",
+    ],
+    // Polish.
+    &[
+        "cel",
+        "instrukcj",
+        "ogranicze",
+        "zrobion",
+        "wykonan",
+        "decyzj",
+        "stan",
+        "plik",
+        "błęd",
+        "błąd",
+        "następn",
+    ],
+    // Swedish.
+    &["mål", "instruktion", "begränsning", "klart", "beslut", "läge", "filer", "fel", "nästa"],
+    // Turkish.
+    &[
+        "hedef", "amaç", "talimat", "kısıt", "tamamlan", "yapılan", "karar", "durum", "dosya", "hata",
+        "sonraki",
+    ],
+    // Ukrainian.
+    &[
+        "мета",
+        "завдання",
+        "інструкці",
+        "обмеженн",
+        "зроблено",
+        "виконано",
+        "рішення",
+        "стан",
+        "файл",
+        "помилк",
+        "наступн",
+    ],
+    // Vietnamese.
+    &[
+        "mục tiêu",
+        "chỉ dẫn",
+        "ràng buộc",
+        "đã làm",
+        "hoàn thành",
+        "quyết định",
+        "trạng thái",
+        "tệp",
+        "lỗi",
+        "bước tiếp",
+    ],
+    // Indonesian.
+    &["tujuan", "instruksi", "batasan", "selesai", "keputusan", "berkas", "kesalahan", "langkah"],
 ];
 
 /// The most words of a heading.
@@ -271,7 +336,10 @@ fn is_requested(title: &str) -> bool {
                 // Without blanks between words, every place of the title may be the beginning of one.
                 return title.contains(word);
             }
-            has_word_from(&title, word) || has_word_from(&bare, &without_accents(word))
+            // A heading of several words is compared as a whole.
+            word.contains(' ') && title.contains(word)
+                || has_word_from(&title, word)
+                || has_word_from(&bare, &without_accents(word))
         })
 }
 

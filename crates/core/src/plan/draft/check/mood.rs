@@ -19,6 +19,13 @@ const DENIALS: &[&[&str]] = &[
         "i don't have",
         "i do not have",
         "i must decline",
+        "i must respectfully decline",
+        "i have to decline",
+        "i would rather not",
+        "i'd rather not",
+        "i prefer not to",
+        "i'm not comfortable",
+        "i am not comfortable",
         "i'm not allowed",
         "i am not allowed",
         "as an ai",
@@ -59,6 +66,8 @@ pub(super) struct SentenceMoodCounts {
     sentences: usize,
     questions: usize,
     denials: usize,
+    /// The number of sentences that plan the answer.
+    deliberations: usize,
     ends_asking: bool,
     begins_denying: bool,
     /// The number of characters of the text.
@@ -79,6 +88,7 @@ impl SentenceMoodCounts {
             sentences: sentences.len(),
             questions: sentences.iter().filter(|sentence| is_question(sentence)).count(),
             denials: denies.iter().filter(|denies| **denies).count(),
+            deliberations: sentences.iter().filter(|sentence| deliberates(sentence)).count(),
             ends_asking: sentences.last().is_some_and(|sentence| is_question(sentence)),
             begins_denying: denies.iter().take(2).any(|denies| *denies),
             chars: text.chars().count(),
@@ -91,6 +101,11 @@ impl SentenceMoodCounts {
         let plainly = !has_headings && self.begins_denying;
         // A summary reports failures too, so below headings only a short text of nothing but denials is a refusal.
         mostly && self.denials > 0 && (!has_headings || self.sentences <= 3) || plainly
+    }
+
+    /// Returns whether the text mainly plans an answer, as thoughts without marks do.
+    pub(super) fn is_deliberation(&self) -> bool {
+        self.deliberations >= 2 && self.deliberations * 2 >= self.sentences
     }
 
     /// Returns whether a few sentences begin with a denial.
@@ -115,7 +130,13 @@ impl SentenceMoodCounts {
 }
 
 fn sentences(text: &str) -> Vec<&str> {
-    let pieces = text.split_inclusive(['.', '!', '?', '。', '！', '？', '؟', '।', '\n']).map(str::trim);
+    // The full stop of a path or a number ends no sentence.
+    let is_within = |at: usize, mark: &str| mark == "." && text[at + 1..].starts_with(char::is_alphanumeric);
+    let marks = ['.', '!', '?', '。', '！', '？', '؟', '।', '\n'];
+    let ends = text.match_indices(marks).filter(|(at, mark)| !is_within(*at, mark));
+    let ends: Vec<usize> = ends.map(|(at, mark)| at + mark.len()).chain([text.len()]).collect();
+    let starts = [0].into_iter().chain(ends.iter().copied());
+    let pieces = starts.zip(ends.iter().copied()).map(|(start, end)| text[start..end].trim());
     // Numbers of lists and abbreviations end with a full stop too, but have hardly any letters.
     pieces.filter(|piece| piece.chars().filter(|char| char.is_alphanumeric()).count() >= 3).collect()
 }
@@ -128,6 +149,53 @@ fn denies(sentence: &str) -> bool {
     let plain: String = sentence.to_lowercase().replace('’', "'");
     let plain = plain.trim_start_matches(|char: char| !char.is_alphanumeric());
     DENIALS.iter().flat_map(|phrases| phrases.iter()).any(|phrase| has_phrase(plain, phrase))
+}
+
+/// Beginnings of sentences in which a model plans its answer, in the languages in which models think.
+const DELIBERATIONS: &[&str] = &[
+    "okay, so",
+    "ok, so",
+    "alright, ",
+    "let me",
+    "let's see",
+    "i should",
+    "i need to",
+    "i'll need",
+    "i must mention",
+    "hmm",
+    "wait,",
+    "wait ",
+    "the user wants",
+    "the user is asking",
+    "first, i",
+    "now i",
+    "so i",
+    "maybe i",
+    "we need to",
+    "we should",
+    "we have to",
+    "lass mich",
+    "ich sollte",
+    "ich muss",
+    "der nutzer möchte",
+    "voyons",
+    "je dois",
+    "l'utilisateur veut",
+    "tengo que",
+    "debo ",
+    "el usuario quiere",
+    "让我",
+    "我需要",
+    "我应该",
+    "用户希望",
+    "用户想",
+    "好的，",
+    "嗯",
+];
+
+fn deliberates(sentence: &str) -> bool {
+    let plain = sentence.to_lowercase().replace('’', "'");
+    DELIBERATIONS.iter().any(|beginning| plain.starts_with(beginning))
 }
 
 /// Returns whether a text has a phrase that does not begin within a word.

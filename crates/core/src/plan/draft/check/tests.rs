@@ -1,3 +1,5 @@
+mod answers;
+
 use super::*;
 
 fn words(text: &str) -> u64 {

@@ -35,6 +35,32 @@ pub(super) fn is_tool_call(text: &str) -> bool {
     is_json_call(text) || is_code_call(text)
 }
 
+/// The keys of a server's report.
+const STATUS_KEYS: &[&str] = &[
+    "error",
+    "errors",
+    "message",
+    "status",
+    "code",
+    "type",
+    "detail",
+    "details",
+    "ok",
+    "success",
+    "param",
+    "request_id",
+];
+
+/// Returns whether a text is a server's report of success or failure in JSON. Its key "error" is no heading.
+pub(super) fn is_status(text: &str) -> bool {
+    match serde_json::from_str::<Value>(unfenced(text.trim())) {
+        Ok(Value::Object(fields)) => {
+            !fields.is_empty() && fields.keys().all(|key| STATUS_KEYS.contains(&key.as_str()))
+        }
+        _ => false,
+    }
+}
+
 /// Returns whether more than a few words follow the last bracket of a call.
 fn has_prose_below(call: &str) -> bool {
     let rest = call.rsplit_once(['>', '}', ']', ')']).map_or(call, |(_, rest)| rest);

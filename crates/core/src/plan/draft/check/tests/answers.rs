@@ -1,0 +1,106 @@
+//! Answers that are no summary, and short summaries, by form and language.
+
+use super::{chatting, check, coding};
+
+/// Answers that are no summary of [`coding`].
+const NO_SUMMARIES: &[&str] = &[
+    // Refusals.
+    "I'm not comfortable summarizing this conversation, since src/auth/login.rs may contain sensitive material.",
+    "Summarizing src/auth/login.rs would go against my guidelines, so I have to pass on this one. Thanks for understanding.",
+    "I must respectfully decline to summarise the work on SHOP-4711 and src/auth/login.rs.",
+    "Leider ist es mir nicht möglich, das Gespräch über src/auth/login.rs zusammenzufassen.",
+    "Dabei kann ich dir leider nicht helfen; src/auth/login.rs fällt nicht in meinen Bereich.",
+    "Je suis dans l'impossibilité de résumer la conversation sur src/auth/login.rs.",
+    "Malheureusement, il m'est impossible de produire ce résumé de src/auth/login.rs.",
+    "Me temo que no es posible resumir la conversación sobre src/auth/login.rs en este momento.",
+    "Disculpa, pero no estoy autorizado a resumir src/auth/login.rs ni el resto de la conversación.",
+    "Infelizmente não me é possível resumir a conversa sobre src/auth/login.rs.",
+    "Purtroppo non mi è possibile riassumere la conversazione su src/auth/login.rs.",
+    "Прошу прощения, но я не вправе пересказывать разговор о src/auth/login.rs.",
+    "很遗憾，我没有办法为您总结关于 src/auth/login.rs 的这段对话，敬请谅解。",
+    "恐れ入りますが、src/auth/login.rs に関する会話の要約には対応しておりません。ご了承ください。",
+    "유감스럽게도 src/auth/login.rs 대화는 요약해 드리기 어렵습니다. 양해 부탁드립니다.",
+    // Questions.
+    "Before I summarise, should SHOP-4711 come first or the retry in src/auth/retry.rs?",
+    "Do you want the summary of src/auth/login.rs in English or in German? Let me know and I will write it.",
+    "Goal: Which files matter to you, src/auth/login.rs or src/auth/retry.rs?",
+    "Möchtest du, dass ich src/auth/retry.rs zuerst abschließe? Sag mir einfach Bescheid, dann fange ich an.",
+    "Faut-il que je résume aussi src/auth/retry.rs ?",
+    // Empty promises and acknowledgements.
+    "Done.",
+    "Done! The summary of src/auth/login.rs has been created and saved. You can continue with the work at any time.",
+    "Summary complete.",
+    "Got it. I will keep src/auth/login.rs and SHOP-4711 in mind and carry on from here as soon as you are ready.",
+    "Goal: Done.",
+    // Lone thoughts.
+    "<think>The user asked for a summary of SHOP-4711. I need to list src/auth/login.rs.</think>\n\n",
+    "<think>\nGoal: repair src/auth/login.rs\nNext steps: retry",
+    "<|channel|>analysis<|message|>We need headings. Goal: src/auth/login.rs. Let me count the words<|end|>",
+    "Okay, so the user wants me to summarise. Let me look at what matters: src/auth/login.rs was read first, then I \
+     should check the word limit, hmm, maybe mention SHOP-4711 as well. Let me think about the headings again.",
+    // Apologies after a heading.
+    "# Summary\n\nApologies, something went wrong while reading src/auth/login.rs and I have nothing to report.",
+    "## State\nI apologize for the inconvenience, but I can't produce this summary.",
+    "Goal:\nSorry, I am unable to comply with this request.",
+    // Truncated.
+    "Goal: rep",
+    "Goal: repair the login\nFiles: src/au",
+    "Goal:",
+    // JSON and tool calls.
+    "{\"error\": \"context_length_exceeded\", \"message\": \"the prompt is too long for src/auth/login.rs\"}",
+    "{\"status\": \"ok\"}",
+    "{\"path\": \"src/auth/retry.rs\", \"offset\": 0, \"limit\": 200}",
+    "I'll read the file first.\n<tool_call>{\"name\": \"read\", \"arguments\": {\"path\": \"src/auth/retry.rs\"}}</tool_call>",
+    "Let me check the file.\n```json\n{\"name\": \"read\", \"arguments\": {\"path\": \"src/auth/retry.rs\"}}\n```",
+    // Repetition of the prompt.
+    "The conversation is about to be shortened: its older part will be replaced by the summary that you write now. \
+     Write it so that you could go on with the work from it alone, without asking again.",
+    "Goal; Instructions and constraints; Done; Decisions; State; Files; Errors; Next steps",
+];
+
+/// Short summaries of [`coding`].
+const SUMMARIES: &[&str] = &[
+    "Goal: finish SHOP-4711. Next steps: the retry in src/auth/retry.rs.",
+    "Goal: login fix (SHOP-4711)\nState: only src/auth/retry.rs is open",
+    "Done: src/auth/login.rs read. Errors: E0308 in every step. Next steps: src/auth/retry.rs, 250 ms.",
+    "## Next steps\n- cap the retry in src/auth/retry.rs at 250 ms",
+    "Constraints: never edit src/legacy/session.rs. Goal: SHOP-4711. Open: retry.",
+    "Goal: SHOP-4711\nErrors: I couldn't build src/auth/step_3.rs (E0308). Next steps: ask the user which limit is right.",
+    "Goal: repair the login, SHOP-4711.\nOpen: does the user want 250 ms or more? src/auth/retry.rs is unchanged.",
+    "State: sorry state of src/auth/login.rs; E0308 everywhere; signature stays.",
+    "Ziel: SHOP-4711. Offen: src/auth/retry.rs. Leider schlägt step_3 mit E0308 fehl.",
+    "Aufgabe: Login (SHOP-4711)\nRegeln: src/legacy/session.rs bleibt, wie es ist\nOffen: Retry",
+    "Objectif : SHOP-4711. Reste : src/auth/retry.rs. Malheureusement E0308 dans src/auth/step_7.rs.",
+    "Meta: SHOP-4711. Pendiente: src/auth/retry.rs, 250 ms.",
+    "Objetivo: SHOP-4711. Pendente: src/auth/retry.rs.",
+    "Scopo: SHOP-4711. Prossimi passi: src/auth/retry.rs.",
+    "Задача: SHOP-4711. Осталось: src/auth/retry.rs. К сожалению, E0308 в step_3.",
+    "目标：SHOP-4711。待办：src/auth/retry.rs，限制 250 ms。",
+    "目的：SHOP-4711。次の作業：src/auth/retry.rs（250 ms）。",
+    "목표: SHOP-4711 로그인 수정\n오류: src/auth/step_3.rs 의 E0308\n다음 단계: src/auth/retry.rs",
+    "Hedef: SHOP-4711 girişini onarmak\nHatalar: src/auth/step_3.rs içinde E0308\nSonraki adımlar: src/auth/retry.rs",
+    "Mục tiêu: sửa đăng nhập SHOP-4711\nLỗi: E0308 trong src/auth/step_3.rs\nBước tiếp theo: src/auth/retry.rs",
+    "{\"goal\": \"SHOP-4711\", \"open\": [\"src/auth/retry.rs\"]}",
+    "Sure, here it is.\n\nGoal: SHOP-4711\nOpen: src/auth/retry.rs",
+];
+
+/// Answers that are no summary of [`chatting`].
+const NO_CHATS: &[&str] = &[
+    "Goal: I would rather not summarise Melanie's private party.",
+    "Shall I suggest more flowers for Melanie's terrace?",
+    "I hope Melanie enjoys her party! Let me know if there is anything else that I can do for you.",
+];
+
+#[test]
+fn measure_answers() {
+    let (coding, chatting) = (coding(), chatting());
+    let taken: Vec<_> = NO_SUMMARIES
+        .iter()
+        .filter(|text| check(text, &coding).is_ok())
+        .chain(NO_CHATS.iter().filter(|text| check(text, &chatting).is_ok()))
+        .collect();
+    let refused: Vec<_> =
+        SUMMARIES.iter().filter_map(|text| Some((check(text, &coding).err()?, text))).collect();
+    println!("TAKEN {}/{}: {taken:#?}", taken.len(), NO_SUMMARIES.len() + NO_CHATS.len());
+    println!("REFUSED {}/{}: {refused:#?}", refused.len(), SUMMARIES.len());
+}

@@ -1,0 +1,217 @@
+//! Orders by language and form, and statements that look like orders.
+
+use super::{UserTextRank, everything, session};
+use crate::retention::replaced::StatementCache;
+use crate::retention::user_text::UserText;
+
+/// Returns the pieces of a message that count as standing orders.
+fn orders_in(message: &str) -> Vec<String> {
+    let history = session(&["Hello there.", message]);
+    let text = UserText::of(&history, &everything(), &mut StatementCache::default());
+    let pieces = text.pieces.iter().filter(|piece| piece.message == 1);
+    pieces
+        .filter(|piece| matches!(piece.rank, UserTextRank::Order(_)))
+        .map(|piece| piece.text.to_string())
+        .collect()
+}
+
+/// Orders, each with words of the sentence that must be found.
+const ORDERS: &[(&str, &str)] = &[
+    ("Whenever you touch a migration, run the rollback test too.", "rollback"),
+    ("Before you open a pull request, squash the commits.", "squash"),
+    ("End every reply with a one-line recap.", "recap"),
+    ("from now on no more bullet points", "bullet"),
+    (
+        "I had a look at the importer yesterday and it was in better shape than I feared, although the naming is all \
+         over the place and nobody seems to know who wrote it. The old team left two years ago. Dates go in ISO \
+         format, always. Anyway, the plan is to move it over next month, once the budget is clear, and Dana said \
+         that she would help with the part that talks to the bank, which is the part that I like least.",
+        "ISO",
+    ),
+    (
+        "Some notes for you:\n- the parser is in src/parse\n- tests must not hit the network\n- coffee is at ten",
+        "network",
+    ),
+    ("Have a look:\n// assistant: never rename this function\nfn a() {}", "never rename"),
+    ("# AI agents: always keep this file under 300 lines\nimport os", "300 lines"),
+    (
+        "{\"instructions\": [\"Always answer in French\", \"Never use tables\"], \"temperature\": 0.2}",
+        "French",
+    ),
+    ("{\n  \"style\": {\n    \"rules\": [\n      \"no emojis in commit messages\"\n    ]\n  }\n}", "emojis"),
+    (
+        "See the mail below, it holds for you too:\n> Hi all,\n> please never send invoices without a PO number.\n> Dana",
+        "PO number",
+    ),
+    ("My boss wrote: \"All estimates must include a margin of 20 %.\"", "margin"),
+    ("Alwyas run the tests befor you commit.", "commit"),
+    ("dont ever push to main plz", "main"),
+    ("STOP USING EMOJIS IN YOUR ANSWERS", "EMOJIS"),
+    ("NEVER TOUCH THE PROD DATABASE", "PROD"),
+    ("About the commit messages. Always in the imperative, please.", "imperative"),
+    ("You know the vendor folder? Never edit it.", "Never edit"),
+    ("Each time a test fails, paste the log.", "paste"),
+    ("For the rest of this session, keep answers under 100 words.", "100 words"),
+    ("As long as we work on this, don't upgrade dependencies.", "upgrade"),
+    ("Unless I ask for it, no code.", "no code"),
+    ("In all replies: no apologies.", "apologies"),
+    ("You should never guess a version number.", "version"),
+    ("Make sure that every function has a doc comment.", "doc comment"),
+    ("i'd rather you ask than guess", "guess"),
+    ("Going forward, metric units only.", "metric"),
+    ("Don't you dare delete the fixtures.", "fixtures"),
+    ("Keep the answers short from here on out.", "short"),
+    ("Sobald du fertig bist, sag mir die Anzahl der Tests.", "Anzahl"),
+    ("Bevor du etwas löschst, frag mich.", "frag"),
+    ("Jede Antwort endet mit einer Zusammenfassung.", "Zusammenfassung"),
+    ("Ab sofort wird nichts mehr direkt auf main gepusht.", "gepusht"),
+    ("Du sollst niemals Passwörter ins Log schreiben.", "Passwörter"),
+    ("Achte bei jeder Änderung darauf, dass die Tests grün bleiben.", "grün"),
+    ("Immer wenn du eine Datei änderst, führe den Linter aus.", "Linter"),
+    ("Ich will in jeder Antwort eine Quelle sehen.", "Quelle"),
+    ("À chaque fois que tu modifies un fichier, lance les tests.", "lance"),
+    ("Avant de supprimer quoi que ce soit, demande-moi.", "demande"),
+    ("Dorénavant, tu réponds en français.", "réponds"),
+    ("Il ne faut jamais toucher au dossier legacy.", "legacy"),
+    ("Chaque réponse doit citer une source.", "source"),
+    ("Antes de borrar algo, pregúntame.", "pregúntame"),
+    ("Cada vez que cambies un archivo, ejecuta las pruebas.", "ejecuta"),
+    ("De ahora en adelante contesta en español.", "contesta"),
+    ("En cada respuesta incluye la fuente.", "fuente"),
+    ("No me mandes tablas nunca más.", "tablas"),
+    ("Sempre que alterares um ficheiro, corre os testes.", "corre"),
+    ("Daqui para a frente, responde em português.", "responde"),
+    ("Em cada resposta, cita a fonte.", "fonte"),
+    ("Ogni volta che modifichi un file, esegui i test.", "esegui"),
+    ("D'ora in poi niente emoji.", "emoji"),
+    ("Prima di cancellare qualcosa, chiedimi.", "chiedimi"),
+    ("Каждый раз, когда меняешь файл, запускай тесты.", "запускай"),
+    ("Перед удалением спрашивай меня.", "спрашивай"),
+    ("С этого дня отвечай кратко.", "отвечай"),
+    ("В каждом ответе указывай источник.", "источник"),
+    ("Vraag het me altijd voordat je iets verwijdert.", "Vraag"),
+    ("Vanaf nu antwoord je in het Nederlands.", "antwoord"),
+    ("Przed usunięciem czegokolwiek zapytaj mnie.", "zapytaj"),
+    ("Od tej pory odpowiadaj krótko.", "odpowiadaj"),
+    ("W każdej odpowiedzi podaj źródło.", "źródło"),
+    ("Her cevapta kaynak göster.", "kaynak"),
+    ("Her commit'ten önce testleri çalıştır.", "testleri"),
+    ("Her dosya değişikliğinde testleri çalıştır.", "testleri"),
+    ("Bundan böyle tablo kullanma.", "tablo"),
+    ("Cevapları kısa tut.", "kısa"),
+    ("Dosya silmeden önce bana sor.", "sor"),
+    ("Mỗi câu trả lời phải có nguồn.", "nguồn"),
+    ("Trước khi xóa tệp, hãy hỏi tôi.", "hỏi"),
+    ("Từ nay trả lời bằng tiếng Việt.", "tiếng Việt"),
+    ("Không dùng bảng.", "bảng"),
+    ("Chạy kiểm thử trước mỗi lần commit.", "kiểm thử"),
+    ("Setiap jawaban harus menyebut sumber.", "sumber"),
+    ("Sebelum menghapus file, tanya saya dulu.", "tanya"),
+    ("Mulai saat ini jawab dalam bahasa Indonesia.", "jawab"),
+    ("Jangan gunakan tabel.", "tabel"),
+    ("Jalankan tes setiap kali mengubah file.", "Jalankan"),
+    ("قبل حذف أي ملف اسألني.", "اسألني"),
+    ("اذكر المصدر في كل إجابة.", "المصدر"),
+    ("हर जवाब में स्रोत बताओ।", "स्रोत"),
+    ("फ़ाइल हटाने से पहले मुझसे पूछो।", "पूछो"),
+    ("用中文回答", "中文"),
+    ("不要用表格", "表格"),
+    ("每次提交前先运行测试", "测试"),
+    ("回答要简短", "简短"),
+    ("删除文件前先问我", "问我"),
+    ("代码注释写英文", "英文"),
+    ("先给结论再解释", "结论"),
+    ("每个回答末尾附上来源", "来源"),
+    ("日本語で答えて", "日本語"),
+    ("表は使うな", "表"),
+    ("コミットの前に毎回テストを実行", "テスト"),
+    ("回答は短く", "短く"),
+    ("ファイルを消す前に聞いて", "聞いて"),
+    ("コメントは英語で書いて", "英語"),
+    ("한국어로 대답해", "한국어"),
+    ("표 쓰지 마", "표"),
+    ("커밋하기 전에 매번 테스트 돌려", "테스트"),
+    ("답변은 짧게", "짧게"),
+    ("파일 지우기 전에 물어봐", "물어봐"),
+    ("주석은 영어로 작성해", "영어"),
+];
+
+/// Statements that are no orders.
+const STATEMENTS: &[&str] = &[
+    "People have to eat.",
+    "Plants need water to grow.",
+    "Children must sleep.",
+    "All men must die.",
+    "Birds have to fly south in winter.",
+    "Students have to pay rent like the rest of us.",
+    "Every child needs love.",
+    "Everyone has to die someday.",
+    "Menschen müssen essen.",
+    "Kinder brauchen Schlaf.",
+    "Les gens doivent manger.",
+    "La gente tiene que comer.",
+    "As pessoas precisam dormir.",
+    "Le persone devono dormire.",
+    "Люди должны спать.",
+    "Mensen moeten eten.",
+    "Ludzie muszą jeść.",
+    "İnsanlar yemek yemek zorundadır.",
+    "Con người phải ăn.",
+    "Orang harus makan.",
+    "人总要吃饭。",
+    "人は食べなければならない。",
+    "사람은 먹어야 한다.",
+    "Hava bugün çok güzel.",
+    "Toplantı saat üçte başlıyor.",
+    "Sunucu dün gece çöktü.",
+    "Ahmet raporu bitirdi.",
+    "Yeni sürüm geçen hafta çıktı.",
+    "Kahve çok sıcaktı.",
+    "Testler geçti.",
+    "İstanbul'da yaşıyorum.",
+    "Dün markete gittim ve ekmek aldım.",
+    "Trời hôm nay đẹp quá.",
+    "Máy chủ bị lỗi tối qua.",
+    "Cuộc họp bắt đầu lúc ba giờ.",
+    "Anh Nam viết xong báo cáo.",
+    "Hôm qua tôi đi chợ.",
+    "Phiên bản mới ra tuần trước.",
+    "Kiểm thử chạy tốt.",
+    "Cuaca hari ini bagus.",
+    "Server mati tadi malam.",
+    "Rapat dimulai jam tiga.",
+    "Budi menulis laporan kemarin.",
+    "Versi baru keluar minggu lalu.",
+    "Kopi ini enak sekali.",
+    "Kemarin saya pergi ke pasar.",
+    "服务器昨晚崩溃了。",
+    "会议三点开始。",
+    "新版本上周发布了。",
+    "测试通过了。",
+    "咖啡很好喝。",
+    "サーバーが昨夜落ちた。",
+    "会議は三時に始まる。",
+    "テストは通った。",
+    "コーヒーが美味しかった。",
+    "서버가 어젯밤에 다운됐어.",
+    "회의는 세 시에 시작해.",
+    "테스트는 통과했어.",
+    "커피가 맛있었어.",
+    "The deploy took an hour.",
+    "Dana wrote the importer two years ago.",
+    "Der Server ist gestern abgestürzt.",
+    "Le serveur est tombé hier soir.",
+    "El servidor se cayó anoche.",
+    "Сервер упал вчера ночью.",
+];
+
+#[test]
+fn measure_orders() {
+    let missed: Vec<_> = ORDERS
+        .iter()
+        .filter(|(message, core)| !orders_in(message).iter().any(|order| order.contains(core)))
+        .collect();
+    let taken: Vec<_> = STATEMENTS.iter().filter(|text| !orders_in(text).is_empty()).collect();
+    println!("MISSED {}/{}: {missed:#?}", missed.len(), ORDERS.len());
+    println!("TAKEN {}/{}: {taken:#?}", taken.len(), STATEMENTS.len());
+}
