@@ -92,7 +92,7 @@ const GERMAN: LanguageLexicon = LanguageLexicon {
     subordinators: "wenn falls sobald bevor ehe nachdem solange bis sofern immer jedes jedesmal bei während",
     lead_ins: "bitte und auch dann immer nie niemals stets nur also künftig zukünftig stattdessen ab",
     scope: "jede, jedes, jeden, jedem, jeder, immer, stets, nie, niemals, jedes mal, jedesmal, wenn du, wenn ich, wann \
-        immer, bevor du, ehe du, nachdem du, solange, bis ich, ab jetzt, ab sofort, von nun an, von jetzt an, künftig, \
+        immer, bevor du, ehe du, nachdem du, solange, bis ich, ab jetzt, ab sofort, von nun an, von jetzt an, von heute an, künftig, \
         zukünftig, in zukunft, ausschließlich, nur, grundsätzlich, standardmäßig, am ende, am anfang, alle deine, \
         anstatt, statt, unter keinen umständen, ohne meine, auf keinen fall, sobald du",
     first_person: "ich wir mein meine meinen unser unsere mich mir uns",

@@ -302,6 +302,11 @@ pub(super) fn is_lead_in(word: &str) -> bool {
     WORD_CLASSES.lead_ins.contains(word)
 }
 
+/// Returns whether a word may open a subordinate clause in any language.
+fn is_subordinator(word: &str) -> bool {
+    WORD_CLASSES.subordinators.contains(word)
+}
+
 /// Returns whether one of the phrases occurs in `words`.
 pub(crate) fn has_phrase(phrases: &PhraseSet, words: &[&str]) -> bool {
     (0..words.len()).any(|at| {
@@ -481,10 +486,30 @@ const CONDITIONS: &[&str] = &[
     "whenever",
     "unless",
     "once",
+    "before",
+    "after",
     "wenn",
     "falls",
     "sobald",
+    "bevor",
+    "ehe",
     "si",
+    "dès",
+    "avant",
+    "antes",
+    "prima",
+    "прежде",
+    "перед",
+    "zanim",
+    "przed",
+    "innan",
+    "när",
+    "voordat",
+    "nếu",
+    "khi",
+    "jika",
+    "sebelum",
+    "eğer",
     "lorsque",
     "quand",
     "cuando",

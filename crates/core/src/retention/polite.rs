@@ -13,7 +13,8 @@ use super::subjects::subject_of;
 /// Wishes that name what the assistant is to do, and preferences.
 const WISHES: &str = "i want you to, i need you to, i'd like you to, i would like you to, i'd love you to, i expect you \
     to, i ask you to, i'd ask you to, i'd prefer, i would prefer, i'd rather you, i would rather you, we'd rather you, i prefer, i'd appreciate it if, i would appreciate it if, \
-    we want you to, we'd like you to, we prefer, ich möchte dass du, ich möchte dass sie, ich will dass du, ich will dass sie, \
+    we want you to, we'd like you to, we prefer, it is important that, it's important that, es ist wichtig dass, il est important que, es importante que, é importante que, è \
+    importante che, важно чтобы, het is belangrijk dat, ważne żeby, det är viktigt att, ich möchte dass du, ich möchte dass sie, ich will dass du, ich will dass sie, \
     ich hätte gern dass du, ich wünsche mir dass du, ich bevorzuge, wir bevorzugen, mir wäre lieber, mir ist lieber, j'aimerais \
     que tu, j'aimerais que vous, je voudrais que tu, je voudrais que vous, je veux que tu, je veux que vous, je souhaite que tu, \
     je souhaite que vous, je préfère, je préférerais, nous préférons, quiero que, quisiera que, me gustaría que, necesito que, \

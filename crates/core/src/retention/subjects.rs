@@ -199,11 +199,11 @@ impl StatementSubjects {
         subjects.named.clone_from(&subjects.terms);
         for class in VALUE_CLASSES {
             // "From today it's French" has no other content than a value, so it speaks of the class.
-            let is_elliptic = is_only_values_of(class, words);
+            let is_elliptic = is_only_values_of(class, words) || names_language(class, words);
             if class.within.is_some_and(|subject| !subjects.terms.contains(subject)) && !is_elliptic {
                 continue;
             }
-            subjects.terms.extend(class.within.filter(|_| is_elliptic));
+            subjects.terms.extend(class.within.filter(|_| is_elliptic && !names_language(class, words)));
             let values: BTreeSet<String> =
                 words.iter().filter(|word| is_value_of(class, word)).cloned().collect();
             if !values.is_empty() {
@@ -278,6 +278,17 @@ fn is_only_values_of(class: &ValueClass, words: &[String]) -> bool {
         .filter(|word| !is_function_word(word) && !is_cue_word(word) && !is_plea_word(word))
         .peekable();
     content.peek().is_some() && content.all(|word| is_value_of(class, word))
+}
+
+/// Words before the name of a language in which something is written.
+const LANGUAGE_PREPOSITIONS: &[&str] = &["in", "auf", "en", "em", "på", "på", "op", "na", "po"];
+
+/// Returns whether words name a language in which something is written: "comments in German".
+fn names_language(class: &ValueClass, words: &[String]) -> bool {
+    class.name == LANGUAGE
+        && words
+            .windows(2)
+            .any(|pair| LANGUAGE_PREPOSITIONS.contains(&pair[0].as_str()) && is_value_of(class, &pair[1]))
 }
 
 fn is_value_of(class: &ValueClass, word: &str) -> bool {

@@ -43,7 +43,7 @@ pub(crate) const STANDING_SCOPES: &str = "from now on, from here on, always, nev
     teraz, odtąd, za każdym razem, from today, from today on, starting today, starting now, as \
     of now, effective immediately, ab heute, à partir d'aujourd'hui, dès maintenant, desde ahora, desde hoy, a partir de hoy, desde \
     hoje, a partir de hoje, da oggi, a partire da ora, в дальнейшем, с сегодняшнего дня, с этого дня, ни в коем случае, vanaf vandaag, od dziś, od tej pory, daqui para a frente, a partir daqui, from here on out, mulai saat ini, mulai hari ini, \
-    alltid, aldrig, från och med nu, från nu, hädanefter, framöver, i fortsättningen, her zaman, daima, asla, hiçbir zaman, bundan \
+    von heute an, ab morgen, from tomorrow, from today onwards, henceforth, à compter de maintenant, alltid, aldrig, från och med nu, från nu, hädanefter, framöver, i fortsättningen, her zaman, daima, asla, hiçbir zaman, bundan \
     sonra, bundan böyle, şu andan itibaren, bugünden itibaren, her seferinde, завжди, ніколи, відтепер, надалі, з цього моменту, \
     щоразу, luôn, luôn luôn, không bao giờ, đừng bao giờ, từ nay, từ giờ, từ bây giờ, kể từ bây giờ, tuyệt đối, selalu, jangan \
     pernah, mulai sekarang, sejak sekarang, ke depannya, دائما, دائماً, أبدا, أبداً, من الآن فصاعدا, من الآن فصاعداً, من الآن, ابتداء \
@@ -83,7 +83,7 @@ pub(crate) const UNSPACED_STANDING: &str = "从现在 從現在 今后 今後 �
 
 /// Words that a Chinese, Japanese or Korean sentence about somebody begins with. A mark such as "can't" then tells of
 /// that person.
-pub(crate) const UNSPACED_PERSONS: &str = "人 我 他 她 它 这 這 那 昨天 今天 私 僕 俺 彼 彼女 これ それ あれ 昨日 나는 나도 저는 저도 제가 내가 우리 그는 그녀 어제 오늘은 人は 人間は 人类 사람은 사람들은 아이들은";
+pub(crate) const UNSPACED_PERSONS: &str = "人 我 他 她 它 这 這 那 昨天 今天 私 僕 俺 彼 彼女 これ それ あれ 昨日 나는 나도 저는 저도 제가 내가 우리 그는 그녀 어제 오늘은 人は 人間は 子供は 子どもは 人类 孩子 사람은 사람들은 아이들은";
 
 /// Marks that command only in a sentence about no person, because they also tell what somebody cannot or must do.
 pub(crate) const UNSPACED_MODALS: &str =
@@ -175,13 +175,18 @@ pub(crate) const VIETNAMESE_COMMAND_WORDS: &str = "hãy đừng vui xin nhớ lu
 pub(crate) const VIETNAMESE_STATEMENT_PHRASES: &str = "đã, đang, sẽ, bị, vừa, hôm qua, tối qua, đêm qua, sáng nay, chiều nay, tuần trước, tháng \
     trước, năm ngoái, lúc, viết xong, làm xong";
 
-/// Vietnamese words that begin a noun or name a person.
-pub(crate) const VIETNAMESE_CLASSIFIERS: &str =
-    "cuộc chiếc con cái sự những các một anh chị ông bà cô em người trời họ ai";
+/// Verbs of frequent Vietnamese commands. Verbs are an open class, but nothing else tells a Vietnamese command.
+pub(crate) const VIETNAMESE_COMMAND_VERBS: &str = "dùng sử chạy trả viết ghi thêm giữ đặt sửa xóa xoá hỏi kiểm gửi tạo đọc mở nói báo dịch giải tóm bắt \
+    kết tránh ngừng dừng liệt trích nêu cho chọn đổi thay bỏ tuyệt từ khi trước sau mỗi mọi nếu";
 
 /// Words of Indonesian that are no words of the other languages.
-pub(crate) const INDONESIAN_WORDS: &str = "yang untuk dengan ini itu tidak sudah belum telah sedang kemarin tadi minggu bulan malam sekali karena \
-    saya kamu kami mereka adalah setiap selalu jangan tolong harus satu dua tiga empat lima enam tujuh delapan sembilan sepuluh";
+pub(crate) const INDONESIAN_WORDS: &str = "yang untuk dengan ini itu tidak sudah belum telah sedang kemarin tadi minggu bulan malam pagi siang sejak \
+    depan sekali karena saya kamu kami mereka adalah setiap selalu jangan tolong harus sangat lebih semua hanya setelah sebelum \
+    satu dua tiga empat lima enam tujuh delapan sembilan sepuluh";
+
+/// Verbs of frequent Indonesian commands without an ending of their own.
+pub(crate) const INDONESIAN_COMMAND_VERBS: &str = "jawab pakai tulis hapus tanya periksa cek kirim buat baca buka simpan ubah ganti ringkas mulai akhiri \
+    hindari berhenti beri tandai ingat jaga pilih kutip mulailah minta tunggu jalankan";
 
 /// Indonesian phrases of time and aspect, which tell of something.
 pub(crate) const INDONESIAN_STATEMENT_PHRASES: &str = "kemarin, tadi, barusan, sudah, telah, sedang, belum, akan, adalah, minggu lalu, bulan lalu, \

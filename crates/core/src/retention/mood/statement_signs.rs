@@ -7,11 +7,12 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use super::{PhraseSet, has_phrase};
+use super::{PhraseSet, has_phrase, is_lead_in, is_subordinator};
 use crate::retention::lexicon::{
-    INDONESIAN_PREPOSITIONS, INDONESIAN_STATEMENT_PHRASES, INDONESIAN_WORDS, PAST_TIMES,
-    TURKISH_COMMAND_VERBS, SLAVIC_IMPERATIVE_ENDINGS, SLAVIC_NOUNS, TURKISH_STATEMENT_ENDINGS, TURKISH_STATEMENT_WORDS, TURKISH_WORDS,
-    VIETNAMESE_CLASSIFIERS, VIETNAMESE_COMMAND_WORDS, VIETNAMESE_STATEMENT_PHRASES,
+    INDONESIAN_COMMAND_VERBS, INDONESIAN_PREPOSITIONS, INDONESIAN_STATEMENT_PHRASES, INDONESIAN_WORDS,
+    PAST_TIMES, SLAVIC_IMPERATIVE_ENDINGS, SLAVIC_NOUNS, TURKISH_COMMAND_VERBS, TURKISH_STATEMENT_ENDINGS,
+    TURKISH_STATEMENT_WORDS, TURKISH_WORDS, VIETNAMESE_COMMAND_VERBS, VIETNAMESE_COMMAND_WORDS,
+    VIETNAMESE_STATEMENT_PHRASES,
 };
 
 /// The word "every" of Turkish, which is another word in English.
@@ -71,6 +72,10 @@ fn is_turkish(words: &[&str]) -> bool {
         return true;
     }
     let has_letter = |word: &&str| word.contains(['ç', 'ö', 'ü']);
+    // "Hata düzeltildi" has both in its verb.
+    if words.last().is_some_and(|last| has_letter(&last)) && ends_like_turkish_statement(words) {
+        return true;
+    }
     words.contains(&TURKISH_EACH)
         && !words.iter().any(|word| ENGLISH_NEIGHBOURS.contains(word))
         && (words.iter().any(has_letter) || words.last().is_some_and(|last| VERBS.contains(last)))
@@ -96,19 +101,21 @@ fn vietnamese_command(clause: &[&str]) -> Option<bool> {
     static COMMANDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(VIETNAMESE_COMMAND_WORDS));
     static STATEMENTS: LazyLock<PhraseSet> =
         LazyLock::new(|| PhraseSet::of([VIETNAMESE_STATEMENT_PHRASES].into_iter()));
-    static CLASSIFIERS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(VIETNAMESE_CLASSIFIERS));
-    if clause.iter().any(|word| COMMANDS.contains(word)) {
+    static VERBS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(VIETNAMESE_COMMAND_VERBS));
+    let has_command = |word: &&str| COMMANDS.contains(*word);
+    if clause.iter().any(|word| has_command(&word)) {
         return None;
     }
-    // "Too" and "very" stand at the end.
+    // "Too", "very" and "well" stand at the end.
     let is_judged = matches!(clause, [.., "quá" | "lắm" | "rồi" | "tốt" | "xong"]);
-    let is_named = clause.first().is_some_and(|first| CLASSIFIERS.contains(first));
-    (is_judged || is_named || has_phrase(&STATEMENTS, clause)).then_some(false)
+    let begins_with_verb = clause.first().is_some_and(|first| VERBS.contains(first));
+    (is_judged || !begins_with_verb || has_phrase(&STATEMENTS, clause)).then_some(false)
 }
 
 fn is_indonesian(clause: &[&str]) -> bool {
     static WORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(INDONESIAN_WORDS));
-    clause.iter().any(|word| WORDS.contains(word))
+    // "-nya" is an ending of nouns.
+    clause.iter().any(|word| WORDS.contains(word) || word.len() > 5 && word.ends_with("nya"))
 }
 
 /// Returns whether an Indonesian clause is a statement: "Rapat dimulai jam tiga", "Kopi ini enak".
@@ -116,20 +123,21 @@ fn is_indonesian_statement(clause: &[&str]) -> bool {
     static STATEMENTS: LazyLock<PhraseSet> =
         LazyLock::new(|| PhraseSet::of([INDONESIAN_STATEMENT_PHRASES].into_iter()));
     static PREPOSITIONS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(INDONESIAN_PREPOSITIONS));
+    static VERBS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(INDONESIAN_COMMAND_VERBS));
     if clause.iter().any(|word| ["jangan", "tolong", "mohon", "harap"].contains(word)) {
         return false;
     }
-    // Imperatives have no prefix, so a verb with one follows its subject.
-    let is_verb = |word: &str| {
-        word.len() > 5 && ["me", "di", "ber", "ter"].iter().any(|prefix| word.starts_with(prefix))
+    // An imperative has no prefix, and mostly an ending.
+    let commands = |word: &str| {
+        VERBS.contains(word) || word.len() > 5 && ["kan", "lah"].iter().any(|ending| word.ends_with(ending))
     };
-    let has_subject = clause.get(1).is_some_and(|word| is_verb(word));
+    let verb = clause.iter().find(|word| !is_lead_in(word));
     let is_shown = clause
         .windows(2)
         .take(3)
         .any(|pair| ["ini", "itu"].contains(&pair[0]) && !PREPOSITIONS.contains(pair[1]));
-    let is_judged = clause.last() == Some(&"sekali");
-    has_subject || is_shown || is_judged || has_phrase(&STATEMENTS, clause)
+    let tells = is_shown || clause.last() == Some(&"sekali") || has_phrase(&STATEMENTS, clause);
+    tells || !verb.is_some_and(|verb| commands(verb) || is_subordinator(verb))
 }
 
 /// The least length of a word with the ending of an imperative, in characters.

@@ -98,12 +98,16 @@ fn is_japanese_command(sentence: &str) -> bool {
 /// Returns whether a Korean sentence ends with a plain command: "한국어로 대답해", "답변은 짧게".
 fn is_korean_command(sentence: &str) -> bool {
     let Some(last) = sentence.split_whitespace().last() else { return false };
+    // "말 것" and "할 것" name what is to be done.
+    if last == "것" || last.ends_with("할것") {
+        return true;
+    }
     // A syllable of the past makes a statement: "시작했어".
     if last.chars().any(|char| KOREAN_PAST_SYLLABLES.contains(char)) {
         return false;
     }
     let ends = |list: &str| list.split(' ').any(|end| last.ends_with(end));
-    if last.ends_with('게') || last.ends_with("할 것") || last.ends_with("하기") {
+    if last.ends_with('게') || last.ends_with("하기") {
         return true;
     }
     let before = sentence.strip_suffix(last).unwrap_or_default();

@@ -40,10 +40,58 @@ const BESIDE: &[(&str, &str)] = &[
     ("不要修改 src/a.rs。", "不要修改 src/b.rs。"),
 ];
 
+/// Pairs that were written after the rules for [`REPLACED`].
+const OTHER_REPLACED: &[(&str, &str)] = &[
+    ("The staging URL is stage.example.com.", "The staging URL changed to test.example.com."),
+    ("Bob reviews the pull requests.", "Carla reviews the pull requests now."),
+    ("Write the docs in Markdown.", "From now on write the docs in AsciiDoc."),
+    ("The meeting is at 9:00.", "The meeting has moved to 10:30."),
+    ("Always run the linter before a commit.", "You don't have to run the linter before a commit any more."),
+    ("Use Postgres for the store.", "We are switching from Postgres to SQLite."),
+    ("Comments in German, please.", "Comments in English from now on, please."),
+    ("The limit is 100 requests per minute.", "The limit is 250 requests per minute."),
+    ("Die Frist ist der 3. Mai.", "Die Frist ist jetzt der 10. Mai."),
+    ("Keine Tabellen in Antworten.", "Tabellen in Antworten sind wieder erlaubt."),
+    ("Le client s'appelle Dupont.", "Le client s'appelle maintenant Martin."),
+    ("N'utilise pas de tableaux.", "Tu peux de nouveau utiliser des tableaux."),
+    ("La rama es develop.", "La rama ahora es main."),
+    ("Usa siempre emojis.", "Deja de usar emojis."),
+    ("O prazo é sexta-feira.", "O prazo mudou para segunda-feira."),
+    ("Usa gli spazi.", "D'ora in poi usa i tab, non gli spazi."),
+    ("Бюджет 500 евро.", "Бюджет теперь 900 евро."),
+    ("Het budget is 500 euro.", "Het budget is nu 900 euro."),
+    ("预算是500元。", "预算改为900元。"),
+    ("한국어로 답변해 주세요.", "앞으로는 영어로 답변해 주세요."),
+];
+
+/// Pairs that were written after the rules for [`BESIDE`].
+const OTHER_BESIDE: &[(&str, &str)] = &[
+    ("The staging server is alpha.", "The production server is beta now."),
+    ("Ask before you push.", "Ask before you merge from now on."),
+    ("Never delete user data.", "Never delete audit data."),
+    ("Send the weekly report to Ana.", "From now on send the daily report to Leo."),
+    ("The read timeout is 5 seconds.", "The write timeout is 9 seconds now."),
+    ("Comments in German.", "Commit messages in English from now on."),
+    ("Die Testdatenbank heißt alpha.", "Die Livedatenbank heißt jetzt beta."),
+    ("Ne touche pas au fichier a.rs.", "Ne touche plus au fichier b.rs."),
+    ("Nunca borres los registros.", "A partir de ahora nunca borres las copias."),
+    ("表格里用英文。", "从现在起标题里用中文。"),
+];
+
+/// Returns the index of the statement that replaces `old` in a conversation about other things too.
+fn later_of(old: &str, new: &str) -> Option<usize> {
+    let others = ["The weather was fine on the trip.", "My sister lives in Rome.", "I had soup for lunch."];
+    replaced(&[others[0], old, others[1], others[2], new])[1]
+}
+
 #[test]
 fn measure_pairs() {
-    let missed: Vec<_> = REPLACED.iter().filter(|(old, new)| replaced(&[old, new])[0].is_none()).collect();
-    let marked: Vec<_> = BESIDE.iter().filter(|(old, new)| replaced(&[old, new])[0].is_some()).collect();
+    let missed: Vec<_> = REPLACED.iter().filter(|(old, new)| later_of(old, new).is_none()).collect();
+    let marked: Vec<_> = BESIDE.iter().filter(|(old, new)| later_of(old, new).is_some()).collect();
     println!("NOT REPLACED {}/{}: {missed:#?}", missed.len(), REPLACED.len());
     println!("WRONGLY REPLACED {}/{}: {marked:#?}", marked.len(), BESIDE.len());
+    let missed: Vec<_> = OTHER_REPLACED.iter().filter(|(old, new)| later_of(old, new).is_none()).collect();
+    let marked: Vec<_> = OTHER_BESIDE.iter().filter(|(old, new)| later_of(old, new).is_some()).collect();
+    println!("2NOT REPLACED {}/{}: {missed:#?}", missed.len(), OTHER_REPLACED.len());
+    println!("2WRONGLY REPLACED {}/{}: {marked:#?}", marked.len(), OTHER_BESIDE.len());
 }

@@ -91,6 +91,77 @@ const NO_CHATS: &[&str] = &[
     "I hope Melanie enjoys her party! Let me know if there is anything else that I can do for you.",
 ];
 
+/// Answers that were written after the rules for [`NO_SUMMARIES`].
+const OTHER_NO_SUMMARIES: &[&str] = &[
+    "I regret that I cannot condense the discussion about src/auth/login.rs for you.",
+    "This request falls outside what I am able to do; SHOP-4711 has to be handled by a person.",
+    "Goal: I'm afraid I can't do that.",
+    "Das übersteigt leider meine Möglichkeiten, auch wenn src/auth/login.rs dabei ist.",
+    "Ich bedaure, aber eine Zusammenfassung zu SHOP-4711 darf ich nicht erstellen.",
+    "Désolée, je ne suis pas autorisée à résumer src/auth/login.rs.",
+    "Lamentablemente no me está permitido resumir src/auth/login.rs.",
+    "Peço desculpa, mas não estou autorizado a resumir src/auth/login.rs.",
+    "Sono spiacente, ma non mi è consentito riassumere src/auth/login.rs.",
+    "Увы, пересказать разговор о src/auth/login.rs не получится.",
+    "对不起，这段关于 src/auth/login.rs 的对话我不便总结。",
+    "ごめんなさい、src/auth/login.rs の会話は要約しかねます。",
+    "죄송하지만 src/auth/login.rs 대화는 요약해 드릴 수 없습니다.",
+    "Helaas mag ik src/auth/login.rs niet samenvatten.",
+    "Przykro mi, ale nie wolno mi streścić src/auth/login.rs.",
+    "Should the summary of SHOP-4711 also cover src/legacy/session.rs?",
+    "Next steps: shall I go on with src/auth/retry.rs, or is there anything else?",
+    "Quiere que siga con src/auth/retry.rs o prefiere otra cosa?",
+    "Хотите, чтобы я продолжил с src/auth/retry.rs?",
+    "您想让我先处理 src/auth/retry.rs 吗？",
+    "Noted.",
+    "All done, the summary is above.",
+    "Summary: see above.",
+    "The summary of src/auth/login.rs was written to summary.md. You can open it there.",
+    "Alright! I have everything that I need about SHOP-4711. Ready when you are.",
+    "<think>\nThe user wants headings. SHOP-4711.\n",
+    "<thought>Goal: SHOP-4711</thought>",
+    "Hmm, what should go in here? I need to list src/auth/login.rs. Then I should add SHOP-4711. Let me write it down.",
+    "## Goal\n\nI apologise, but this is not something that I can help with.",
+    "Decisions: Sorry, I can't continue.",
+    "Goal: repair the login\nNext st",
+    "Goal: repair",
+    "{\"message\": \"rate limit exceeded\", \"type\": \"error\"}",
+    "[]",
+    "{\"command\": \"cat src/auth/retry.rs\"}",
+    "{\"tool_calls\": [{\"function\": {\"name\": \"read\", \"arguments\": \"{}\"}}]}",
+    "I will look at it now.\n\n<function=read>\n<parameter=path>src/auth/retry.rs</parameter>\n</function>",
+    "cat src/auth/retry.rs | head -50",
+    "Answer with the summary only, in plain text, at most 240 words, and call no tool.",
+    "Write it so that you could go on with the work from it alone, without asking again. Use these headings, leaving out \
+     empty ones: Goal; Done; State; Files.",
+];
+
+/// Summaries that were written after the rules for [`SUMMARIES`].
+const OTHER_SUMMARIES: &[&str] = &[
+    "Task: SHOP-4711, the login. Remaining: src/auth/retry.rs.",
+    "Progress: src/auth/login.rs is read, E0308 is understood. Todo: src/auth/retry.rs.",
+    "Status: E0308 in step_0 to step_21. Decisions: keep the signature.",
+    "Goal: SHOP-4711. Errors: the build can't find step_3 (E0308). Next steps: let the caller convert.",
+    "Next steps: we need to cap src/auth/retry.rs at 250 ms; we should leave src/legacy/session.rs alone.",
+    "Decisions: I should keep the signature (user's wish). Files: src/auth/login.rs. Let me note: retry is at 250 ms.",
+    "Files: src/auth/login.rs, src/auth/retry.rs\nOpen: SHOP-4711",
+    "Done: nothing yet. Goal: SHOP-4711. Constraints: src/legacy/session.rs is off limits.",
+    "Stand: SHOP-4711 offen, src/auth/retry.rs fehlt. Fehler: E0308.",
+    "Erledigt: src/auth/login.rs gelesen. Nächste Schritte: Retry auf 250 ms begrenzen.",
+    "But : SHOP-4711. Fichiers : src/auth/login.rs. À faire : retry de 250 ms.",
+    "Hecho: src/auth/login.rs leído. Errores: E0308. Siguiente: src/auth/retry.rs.",
+    "Feito: src/auth/login.rs lido. Erros: E0308. Próximos passos: src/auth/retry.rs.",
+    "Fatto: letto src/auth/login.rs. Errori: E0308. Prossimi passi: src/auth/retry.rs.",
+    "Сделано: прочитан src/auth/login.rs. Ошибки: E0308. Дальше: src/auth/retry.rs.",
+    "已完成：阅读 src/auth/login.rs。错误：E0308。下一步：src/auth/retry.rs。",
+    "完了：src/auth/login.rs を読んだ。エラー：E0308。今後：src/auth/retry.rs。",
+    "완료: src/auth/login.rs 읽음. 오류: E0308. 다음: src/auth/retry.rs.",
+    "Doel: SHOP-4711. Fouten: E0308. Volgende stap: src/auth/retry.rs.",
+    "Cel: SHOP-4711. Błędy: E0308. Następne kroki: src/auth/retry.rs.",
+    "Mål: SHOP-4711. Fel: E0308. Nästa steg: src/auth/retry.rs.",
+    "Tujuan: SHOP-4711. Kesalahan: E0308. Langkah berikutnya: src/auth/retry.rs.",
+];
+
 #[test]
 fn measure_answers() {
     let (coding, chatting) = (coding(), chatting());
@@ -103,4 +174,9 @@ fn measure_answers() {
         SUMMARIES.iter().filter_map(|text| Some((check(text, &coding).err()?, text))).collect();
     println!("TAKEN {}/{}: {taken:#?}", taken.len(), NO_SUMMARIES.len() + NO_CHATS.len());
     println!("REFUSED {}/{}: {refused:#?}", refused.len(), SUMMARIES.len());
+    let taken: Vec<_> = OTHER_NO_SUMMARIES.iter().filter(|text| check(text, &coding).is_ok()).collect();
+    let refused: Vec<_> =
+        OTHER_SUMMARIES.iter().filter_map(|text| Some((check(text, &coding).err()?, text))).collect();
+    println!("2TAKEN {}/{}: {taken:#?}", taken.len(), OTHER_NO_SUMMARIES.len());
+    println!("2REFUSED {}/{}: {refused:#?}", refused.len(), OTHER_SUMMARIES.len());
 }
