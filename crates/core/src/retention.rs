@@ -11,7 +11,9 @@
 //!
 //! System messages that a client put into that part are quoted above the user's words ([`system_messages`]).
 
+mod addressed_comments;
 mod change_cues;
+pub(crate) mod languages;
 pub(crate) mod lexicon;
 mod long_sentences;
 mod markup_rules;

@@ -2,28 +2,36 @@
 //!
 //! A summary has a section for instructions and constraints. A model may put rules there that the user has not given. Such
 //! lines are moved below a title of their own, so that no invented rule passes for one of the user.
+//!
+//! Words cannot be compared across languages. So a rule counts as said if it shares a number, a name or a path with an
+//! order that the user gave in another language than the summary's. If it shares nothing, nobody can tell, and the title
+//! says so.
 
 use std::collections::BTreeSet;
 
 use crate::history::{History, LogEntryKind};
 use crate::message::Part;
-use crate::retention::mood::{is_function_word, plain_words};
+use crate::retention::languages::TextLanguage;
+use crate::retention::mood::{ORDER_SCORE, is_function_word, order_score, plain_words};
 use crate::retention::replaced::terms;
 use crate::retention::rule_lists::is_rules_title;
+use crate::retention::sentences::sentence_spans;
 use crate::retention_report::facts::is_unspaced;
 
 /// The title of rules that do not occur in the conversation.
 pub(super) const NOT_SAID: &str = "Not found in the user's words";
 
+/// The title of rules that cannot be compared, because the user gave orders in another language than the summary's.
+pub(super) const UNDERSTOOD: &str = "Rules of the user, as the summary understood them";
+
 /// The share of a rule's words that one line of the conversation must have. Summaries shorten and rephrase.
 const SAID_SHARE: f64 = 0.5;
 
-/// The share of a summary's words that the user must have used. Below it the summary is in another language than the
-/// user's words, and the rules cannot be compared.
-const LANGUAGE_SHARE: f64 = 0.15;
-
 /// The most of a message that is compared, in bytes. The middle of a longer one is a paste.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024;
+
+/// The beginning of a message that shows its language, in bytes.
+const MAX_LANGUAGE_BYTES: usize = 2 * 1024;
 
 /// The most words of a title.
 const MAX_TITLE_WORDS: usize = 6;
@@ -39,43 +47,56 @@ enum SummaryLine<'t> {
     Other(&'t str),
 }
 
+impl<'t> SummaryLine<'t> {
+    /// Returns the rule in the line; `None` if the line has none.
+    fn rule(&self) -> Option<&'t str> {
+        match self {
+            Self::Rule(rule) | Self::RulesTitle { rule, .. } => {
+                Some(*rule).filter(|rule| !rule.trim().is_empty())
+            }
+            Self::Other(_) => None,
+        }
+    }
+
+    /// Returns the whole line.
+    fn text(&self) -> &'t str {
+        match self {
+            Self::Rule(line) | Self::RulesTitle { line, .. } | Self::Other(line) => line,
+        }
+    }
+}
+
 /// Returns a summary in which the rules that the user has not given stand below a title of their own; `None` if there are no
 /// such rules.
 pub(super) fn with_unsaid_rules_apart(summary: &str, history: &History) -> Option<String> {
     let lines = divided(summary);
-    let has_rules = lines.iter().any(|line| match line {
-        SummaryLine::RulesTitle { rule, .. } => !rule.trim().is_empty(),
-        SummaryLine::Rule(_) => true,
-        SummaryLine::Other(_) => false,
-    });
-    if !has_rules {
+    let rules: Vec<&str> = lines.iter().filter_map(SummaryLine::rule).collect();
+    if rules.is_empty() {
         return None;
     }
     let said = SaidWords::of(history);
-    if !said.has_language_of(summary) {
+    if rules.into_iter().all(|rule| said.has(rule)) {
         return None;
     }
+    // Foreign orders are collected only here, because reading orders takes longer than comparing words.
+    let foreign = ForeignOrders::of(history, TextLanguage::of(summary));
+    let is_said = |rule: &str| said.has(rule) || foreign.may_have(rule);
+    // Where the user gave orders in another language, a rule without a word in common may be one of them.
+    let title = if foreign.0.is_empty() { NOT_SAID } else { UNDERSTOOD };
     let mut text = String::new();
     let mut unsaid: Vec<&str> = Vec::new();
     let mut has_unsaid = false;
     for line in lines {
-        match line {
-            SummaryLine::Rule(rule) if !said.has(rule) => unsaid.push(rule),
-            SummaryLine::RulesTitle { rule, .. } if !rule.trim().is_empty() && !said.has(rule) => {
-                unsaid.push(rule);
-            }
-            SummaryLine::Rule(line) => push_line(&mut text, line),
-            SummaryLine::RulesTitle { line, .. } => {
-                has_unsaid |= push_unsaid(&mut text, &mut unsaid);
-                push_line(&mut text, line);
-            }
-            SummaryLine::Other(line) => {
-                has_unsaid |= push_unsaid(&mut text, &mut unsaid);
-                push_line(&mut text, line);
-            }
+        if let Some(rule) = line.rule().filter(|rule| !is_said(rule)) {
+            unsaid.push(rule);
+            continue;
         }
+        if !matches!(line, SummaryLine::Rule(_)) {
+            has_unsaid |= push_unsaid(&mut text, &mut unsaid, title);
+        }
+        push_line(&mut text, line.text());
     }
-    has_unsaid |= push_unsaid(&mut text, &mut unsaid);
+    has_unsaid |= push_unsaid(&mut text, &mut unsaid, title);
     has_unsaid.then(|| text.trim_end().to_owned())
 }
 
@@ -84,11 +105,11 @@ fn push_line(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// Adds the rules that the user has not given below their title. Returns whether there are any.
-fn push_unsaid(text: &mut String, unsaid: &mut Vec<&str>) -> bool {
+/// Adds the rules that were not found below `title`. Returns whether there are any.
+fn push_unsaid(text: &mut String, unsaid: &mut Vec<&str>, title: &str) -> bool {
     let has_any = !unsaid.is_empty();
     if has_any {
-        push_line(text, &format!("{NOT_SAID}:"));
+        push_line(text, &format!("{title}:"));
     }
     for rule in unsaid.drain(..) {
         push_line(text, &format!("- {}", rule.trim().trim_start_matches(['-', '*', '•', ' '])));
@@ -141,45 +162,70 @@ fn title_of(line: &str) -> Option<SummaryTitle<'_>> {
 }
 
 /// The words of each line that the user, a system message or an order has said.
-struct SaidWords {
-    lines: Vec<BTreeSet<String>>,
-    all: BTreeSet<String>,
-}
+struct SaidWords(Vec<BTreeSet<String>>);
 
 impl SaidWords {
     fn of(history: &History) -> Self {
-        let mut said = Self { lines: Vec::new(), all: BTreeSet::new() };
-        let is_given =
-            |seq| history.system_messages().contains(&seq) || history.imported_summaries().contains(&seq);
-        let entries = history.entries().iter();
-        for entry in entries.filter(|entry| entry.kind == LogEntryKind::Typed || is_given(entry.seq)) {
-            entry.message.parts.iter().filter_map(Part::as_text).for_each(|text| said.add(text));
-        }
-        history.orders().for_each(|order| said.add(&order.text));
-        said
-    }
-
-    fn add(&mut self, text: &str) {
-        let end = text.floor_char_boundary(MAX_MESSAGE_BYTES);
-        for line in text[..end].lines().filter(|line| !line.trim().is_empty()) {
-            let words = content_of(line);
-            self.all.extend(words.iter().cloned());
-            self.lines.push(words);
-        }
+        let texts = said_texts(history);
+        let lines = texts.iter().flat_map(|text| text.lines()).filter(|line| !line.trim().is_empty());
+        Self(lines.map(content_of).collect())
     }
 
     /// Returns whether one line has enough words of a rule. A rule without content is taken for said.
     fn has(&self, rule: &str) -> bool {
         let words = content_of(rule);
         let needed = words.len() as f64 * SAID_SHARE;
-        words.is_empty() || self.lines.iter().any(|line| words.intersection(line).count() as f64 >= needed)
+        words.is_empty() || self.0.iter().any(|line| words.intersection(line).count() as f64 >= needed)
+    }
+}
+
+/// The words and numbers of each order that was given in another language than the summary's.
+struct ForeignOrders(Vec<BTreeSet<String>>);
+
+impl ForeignOrders {
+    fn of(history: &History, language: Option<TextLanguage>) -> Self {
+        let mut orders = Vec::new();
+        for text in said_texts(history) {
+            let of_text = TextLanguage::of(&text[..text.floor_char_boundary(MAX_LANGUAGE_BYTES)]);
+            if language.is_none() || of_text == language {
+                continue;
+            }
+            for sentence in text.lines().flat_map(sentence_spans) {
+                // A short sentence does not show its language, but the message may.
+                let of_sentence = TextLanguage::of(sentence).or(of_text);
+                let is_foreign = of_sentence.is_some() && of_sentence != language;
+                if is_foreign && order_score(sentence) >= ORDER_SCORE {
+                    orders.push(anchors_of(sentence));
+                }
+            }
+        }
+        Self(orders)
     }
 
-    /// Returns whether a text is in a language of the user's words.
-    fn has_language_of(&self, text: &str) -> bool {
-        let words = content_of(text);
-        words.intersection(&self.all).count() as f64 >= words.len() as f64 * LANGUAGE_SHARE
+    /// Returns whether an order shares a word or a number with a rule. Words that two languages share are mostly names.
+    fn may_have(&self, rule: &str) -> bool {
+        let anchors = anchors_of(rule);
+        self.0.iter().any(|order| !anchors.is_disjoint(order))
     }
+}
+
+/// Returns the beginnings of all texts that the user, a system message or an order has said.
+fn said_texts(history: &History) -> Vec<&str> {
+    let is_given =
+        |seq| history.system_messages().contains(&seq) || history.imported_summaries().contains(&seq);
+    let entries = history.entries().iter();
+    let entries = entries.filter(|entry| entry.kind == LogEntryKind::Typed || is_given(entry.seq));
+    let texts = entries.flat_map(|entry| entry.message.parts.iter().filter_map(Part::as_text));
+    let texts = texts.chain(history.orders().map(|order| order.text.as_str()));
+    texts.map(|text| &text[..text.floor_char_boundary(MAX_MESSAGE_BYTES)]).collect()
+}
+
+/// Returns the words that say something and all numbers.
+fn anchors_of(text: &str) -> BTreeSet<String> {
+    let mut anchors = content_of(text);
+    let numbers = text.split(|char: char| !char.is_ascii_digit()).filter(|number| !number.is_empty());
+    anchors.extend(numbers.map(str::to_owned));
+    anchors
 }
 
 /// Returns the terms of the words that say something.
@@ -239,5 +285,24 @@ mod tests {
         ] {
             assert_eq!(with_unsaid_rules_apart(summary, &history), None, "{summary}");
         }
+    }
+
+    #[test]
+    fn orders_in_another_language_are_not_called_invented() {
+        let german = "Bitte portiere den Parser. Nie auf main pushen! Höchstens 3 Versuche pro Test. Im Parser ist src/a.rs neu.";
+        let history = session(&[german]);
+        let summary = "Goal: port the parser in src/a.rs\nConstraints:\n- never push to main\n- at most 3 tries for each test";
+        assert_eq!(with_unsaid_rules_apart(summary, &history), None);
+        let history = session(&["Bitte portiere den Parser. Frag mich immer, bevor du etwas löschst."]);
+        let summary = "Goal: port the parser\nConstraints:\n- ask before you delete anything\nState: open";
+        let text = with_unsaid_rules_apart(summary, &history).unwrap();
+        assert!(text.contains(&format!("{UNDERSTOOD}:\n- ask before")) && !text.contains(NOT_SAID), "{text}");
+        assert!(text.ends_with("State: open"), "{text}");
+        // Without an order in the other language the rule is an invention.
+        let history = session(&["Der Parser ist langsam.", "Port the parser. Never push to main."]);
+        let summary =
+            "Goal: port the parser\nConstraints:\n- you must reply in French with emojis\nState: open";
+        let text = with_unsaid_rules_apart(summary, &history).unwrap();
+        assert!(text.contains(&format!("{NOT_SAID}:\n- you must reply")), "{text}");
     }
 }

@@ -9,7 +9,7 @@
 //! is room.
 
 use super::documents::{half_of_room, water_level};
-use super::earlier_summary::with_less_earlier;
+use super::earlier_summary::{EarlierSummary, with_less_earlier};
 use super::{ContextOverflow, LONG_MESSAGE, Plan, PlanContext, PlanTrigger, extract, is_clearable, restore};
 use crate::estimate::TokensByScript;
 use crate::event::{EditKind, EventBody, ViewEdit, ViewOperation};
@@ -57,6 +57,7 @@ impl<'a> LastResortPlanner<'a> {
         let kept = if self.context.is_unread() {
             whole
                 .or_else(|| if fits { Some(Plan::Fits) } else { self.edit_below(usable, true) })
+                .or_else(|| self.edit_with_shorter_summary(usable))
                 .or_else(|| self.cut_newest_step())
         } else {
             whole
@@ -75,6 +76,19 @@ impl<'a> LastResortPlanner<'a> {
             return Plan::Fits;
         }
         self.cut_typed_message().unwrap_or_else(|| Plan::DoesNotFit(self.overflow()))
+    }
+
+    /// Returns the edit that keeps the newest step whole by showing less of the earlier summary. The summary keeps a quarter:
+    /// what it says stands nowhere else, while `recall` gives a whole result again.
+    fn edit_with_shorter_summary(&self, target: u64) -> Option<Plan> {
+        let all = vec![true; self.context.units.len()];
+        let tokens = EarlierSummary::in_units(self.context, &all).shown_tokens();
+        let edit = [2, 4].into_iter().filter(|_| tokens > 0).find_map(|share| {
+            self.context.earlier_tokens.set(tokens / share);
+            self.edit_below(target, true)
+        });
+        self.context.earlier_tokens.set(u64::MAX);
+        edit
     }
 
     /// Returns an edit that leaves less than the reserve for the answer, because a short answer is better than none.
@@ -103,7 +117,7 @@ impl<'a> LastResortPlanner<'a> {
     /// Returns the first edit of the last resort below `target` tokens. With `keeps_newest` the newest step stays
     /// whole.
     fn edit_below(&self, target: u64, keeps_newest: bool) -> Option<Plan> {
-        // The newest step counts more than the earlier summary, so that is shortened only where the step may go.
+        // With the whole step the caller decides how much of the earlier summary may go.
         let edit = if keeps_newest {
             self.first_edit_below(target, keeps_newest)?
         } else {

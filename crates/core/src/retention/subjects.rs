@@ -281,7 +281,7 @@ fn is_only_values_of(class: &ValueClass, words: &[String]) -> bool {
 }
 
 /// Words before the name of a language in which something is written.
-const LANGUAGE_PREPOSITIONS: &[&str] = &["in", "auf", "en", "em", "på", "på", "op", "na", "po"];
+const LANGUAGE_PREPOSITIONS: &[&str] = &["in", "auf", "en", "em", "på", "op", "na", "po"];
 
 /// Returns whether words name a language in which something is written: "comments in German".
 fn names_language(class: &ValueClass, words: &[String]) -> bool {

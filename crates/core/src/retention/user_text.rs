@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 pub(crate) use self::cache::UserTextCache;
+use super::addressed_comments::addressed_comment;
 use super::long_sentences::order_parts;
 use super::markup_rules::MarkupRules;
 use super::mood::{
@@ -184,10 +185,10 @@ impl LineRule {
         match self.markup_score {
             Some(score) => score,
             // Pasted code has comments such as "never call this twice", which are no orders of the user.
-            None if self.is_code => 0,
+            None if self.is_code => addressed_comment(sentence).map_or(0, order_score),
             None if self.has_label && sentence_at > 0 => order_score_below_label(sentence),
             None if self.is_rule => order_score_in_rules(sentence),
-            None => order_score(sentence),
+            None => order_score(addressed_comment(sentence).unwrap_or(sentence)),
         }
     }
 

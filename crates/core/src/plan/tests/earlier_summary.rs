@@ -139,3 +139,34 @@ fn the_next_edit_keeps_what_an_imported_summary_quotes() {
         }
     }
 }
+
+/// A newest result that no model has read goes before the second half of an earlier summary.
+#[test]
+fn a_whole_newest_result_shortens_the_earlier_summary_first() {
+    let budget = Budget::new(8_000, None);
+    for name in ["adaptive", "reactive-overflow", "truncation"] {
+        let mut log = talk(16, 150);
+        let draft = draft(log.plan(&budget, &policy("reactive-overflow"), &PlanTrigger::Overflow));
+        let notes: String =
+            (0..70).map(|at| format!("- note{at}: person{at} has the lantern of day{at}\n")).collect();
+        log.commit(&finished(&log, draft, &format!("{EARLIER}\n{notes}")).unwrap());
+        log.typed("Read the file.");
+        let fits = |log: &Log| log.bound() < budget.usable;
+        assert!(fits(&log) && log.shown().contains("note69"), "{name}: {}", log.bound());
+        let newest = 4_600;
+        log.step("read", newest);
+        assert!(!fits(&log), "{name}: {}", log.bound());
+        for _ in 0..3 {
+            match log.plan(&budget, &policy(name), &PlanTrigger::Routine) {
+                Plan::Fits => break,
+                Plan::Edit(edit) => log.commit(&edit),
+                Plan::Summarise(draft) => log.commit(&draft.finish_extractive(&log.history).unwrap()),
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+        let shown = log.shown();
+        assert!(fits(&log), "{name}: {}", log.bound());
+        assert!(shown.contains(" word".repeat(newest).trim()), "{name}: the result is whole");
+        assert!(shown.contains("amber lantern"), "{name}: the summary keeps its beginning: {shown:.400}");
+    }
+}

@@ -89,8 +89,9 @@ pub(crate) const UNSPACED_PERSONS: &str = "人 我 他 她 它 这 這 那 昨�
 pub(crate) const UNSPACED_MODALS: &str =
     "不能 不可 应该 應該 需要有 都要 なければ べき 해야 欲しい てほしい 希望";
 
-/// Phrases of obligation behind the thing that is obliged: "tests have to pass".
-pub(crate) const OBLIGATIONS: &str = "must, must not, mustn't, shall, shall not, have to, has to, need to, needs to, are to, may not, may only, \
+/// Phrases of obligation behind the thing that is obliged: "tests have to pass". The detection of rules in any text uses them
+/// too.
+pub(crate) const OBLIGATIONS: &str = "must, must not, mustn't, shall, shall not, have to, has to, need to, needs to, are to, should not, shouldn't, may not, may only, \
     may never, can only, cannot be, can't be, must never, must always, is required to, are required to, are not to, is not to, are \
     not allowed, is not allowed, are forbidden, is forbidden, is mandatory, are mandatory, is required, are required, müssen, muss, \
     dürfen nicht, darf nicht, dürfen nur, darf nur, darf nie, darf niemals, dürfen nie, dürfen keine, darf keine, darf kein, sind \
@@ -99,7 +100,7 @@ pub(crate) const OBLIGATIONS: &str = "must, must not, mustn't, shall, shall not,
     que, necesita, necesitan, está prohibido, están prohibidos, están prohibidas, es obligatorio, son obligatorias, devem, deve, não \
     devem, não deve, têm de, tem de, têm que, tem que, precisam, precisa, é obrigatório, são proibidas, devono, deve, non devono, non \
     deve, ha bisogno di, hanno bisogno di, è obbligatorio, sono vietate, sono vietati, è vietato, должен, должна, должно, должны, не \
-    должен, не должна, не должно, не должны, обязан, обязаны, обязательны, запрещены, запрещено, moeten, moet, mogen niet, mag niet, \
+    должен, не должна, не должно, не должны, обязан, обязаны, обязательны, нужно, запрещены, запрещено, moeten, moet, mogen niet, mag niet, \
     mogen nooit, mag nooit, mogen alleen, is verplicht, zijn verboden, is verboden, muszą, musi, nie mogą, nie może, powinny, powinien, \
     powinna, są zabronione, jest obowiązkowy, måste, ska, skall, får inte, får aldrig, får bara, är förbjudet, är obligatoriskt, \
     повинен, повинна, повинно, повинні, мусить, мусять, мають, не можна, заборонено, phải, không được, cần phải, harus, wajib, tidak \
@@ -107,9 +108,9 @@ pub(crate) const OBLIGATIONS: &str = "must, must not, mustn't, shall, shall not,
     gerekir, şarttır, olmalı, olmalıdır, geçmeli, içermeli, yapılmalı";
 
 /// Words of obligation that also tell what is likely. They oblige answers and each one of a kind.
-pub(crate) const WEAK_OBLIGATIONS: &str = "should shouldn't need needs require requires get gets soll sollen sollte sollten braucht \
+pub(crate) const WEAK_OBLIGATIONS: &str = "should need needs require requires get gets soll sollen sollte sollten braucht \
     brauchen bekommt bekommen devrait devraient reçoit lleva llevan debería deberían necessita deveria deveriam leva levam dovrebbe \
-    dovrebbero следует нужен нужна нужно нужны требует требуют zou zouden krijgt krijgen powinno potrzebuje wymaga bör behöver \
+    dovrebbero следует нужен нужна нужны требует требуют zou zouden krijgt krijgen powinno potrzebuje wymaga bör behöver \
     потребує потрібен потрібна cần memerlukan membutuhkan";
 
 /// The words for each one and for none, which make a statement about things a rule.

@@ -3,60 +3,62 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Words and phrases that set a rule at any place of a sentence, in lower case.
-const PHRASES: &[&str] = &[ENGLISH, GERMAN, FRENCH, SPANISH, PORTUGUESE, ITALIAN, RUSSIAN];
+use crate::retention::lexicon::OBLIGATIONS;
+
+/// Words and phrases that set a rule at any place of a sentence, in lower case: prohibitions and limits here, and the
+/// phrases of obligation, which standing orders have too ([`OBLIGATIONS`]). Weak obligations ("should", "needs") are not
+/// among them, because they also tell what is likely.
+const PHRASES: &[&str] = &[OBLIGATIONS, ENGLISH, GERMAN, FRENCH, SPANISH, PORTUGUESE, ITALIAN, RUSSIAN];
 
 const ENGLISH: &str = "\
-    must, mustn't, never, always, only, exclusively, strictly, mandatory, shall, don't, dont, do not, \
-    cannot, can't, cant, may not, won't, shouldn't, should not, not touch, not to be, not to touch, not \
-    to change, avoid, required, without, make sure, make certain, be sure to, ensure, need to, have to, \
-    at least, at most, no more than, not more than, no less than, no longer, forbid, forbids, forbidden, \
-    prohibit, prohibits, prohibited, disallow, disallowed, banned, not allowed, not permitted, under no \
-    circumstances, on no account, in no case, by no means, off limits, hands off, stay away, stay out \
-    of, keep away, keep out of, steer clear, refrain, refrains, stop using, untouched, unchanged, \
-    unmodified, prefer, from now on, stick to, remember to, don't forget, ask before, ask first, ask me \
-    before, ask me first, change nothing, touch nothing, nothing else";
+    never, always, only, exclusively, strictly, mandatory, don't, dont, do not, cannot, can't, cant, \
+    won't, not touch, not to be, not to touch, not to change, avoid, required, without, \
+    make sure, make certain, be sure to, ensure, at least, at most, no more than, not more than, no \
+    less than, no longer, forbid, forbids, forbidden, prohibit, prohibits, prohibited, disallow, \
+    disallowed, banned, not allowed, not permitted, under no circumstances, on no account, in no \
+    case, by no means, off limits, hands off, stay away, stay out of, keep away, keep out of, steer \
+    clear, refrain, refrains, stop using, untouched, unchanged, unmodified, prefer, from now on, \
+    stick to, remember to, don't forget, ask before, ask first, ask me before, ask me first, change \
+    nothing, touch nothing, nothing else";
 
 const GERMAN: &str = "\
     nie, niemals, keinesfalls, auf keinen fall, unter keinen umständen, verboten, untersagt, tabu, \
-    finger weg, muss, musst, müssen, müsst, darf, darfst, dürfen, dürft, soll nicht, sollen nicht, \
-    sollst nicht, immer, stets, unbedingt, zwingend, nur, ausschließlich, mindestens, höchstens, \
-    maximal, ohne, vermeide, vermeiden, vermeidet, stelle sicher, stell sicher, achte darauf, \
-    erforderlich, bitte nicht, bitte kein, bitte keine, bitte keinen, nicht anfassen, nicht ändern, \
-    nicht verändern, nicht löschen, nicht entfernen, nicht benutzen, nicht verwenden, nicht anrühren, \
-    nicht berühren, nicht überschreiben, nicht ausführen, nicht umbenennen, nicht erlaubt, nicht \
-    gestattet, nicht zulässig";
+    finger weg, musst, müsst, darf, darfst, dürfen, dürft, soll nicht, sollen nicht, sollst nicht, \
+    immer, stets, unbedingt, zwingend, nur, ausschließlich, mindestens, höchstens, maximal, ohne, \
+    vermeide, vermeiden, vermeidet, stelle sicher, stell sicher, achte darauf, erforderlich, bitte \
+    nicht, bitte kein, bitte keine, bitte keinen, nicht anfassen, nicht ändern, nicht verändern, \
+    nicht löschen, nicht entfernen, nicht benutzen, nicht verwenden, nicht anrühren, nicht berühren, \
+    nicht überschreiben, nicht ausführen, nicht umbenennen, nicht erlaubt, nicht gestattet, nicht \
+    zulässig";
 
 const FRENCH: &str = "\
-    jamais, toujours, dois, doit, devez, doivent, il faut, interdit, interdite, interdits, interdites, \
-    défense de, défendu, uniquement, seulement, obligatoire, obligatoirement, évite, évitez, éviter, en \
-    aucun cas, sous aucun prétexte, au moins, au plus, assure toi, assurez vous, veille à, veillez à";
+    jamais, toujours, dois, devez, il faut, interdit, interdite, interdits, interdites, défense de, \
+    défendu, uniquement, seulement, obligatoire, obligatoirement, évite, évitez, éviter, en aucun \
+    cas, sous aucun prétexte, au moins, au plus, assure toi, assurez vous, veille à, veillez à";
 
 const SPANISH: &str = "\
-    nunca, jamás, siempre, debe, debes, deben, debéis, tienes que, tiene que, hay que, prohibido, \
-    prohibida, prohibidos, prohibidas, prohíbo, sólo, solamente, únicamente, obligatorio, obligatoria, \
-    evita, evite, evitar, bajo ningún concepto, en ningún caso, al menos, como máximo, asegúrate, \
-    asegúrese, no toques, no toque, no uses, no use, no cambies, no cambie, no borres, no borre, no \
-    modifiques, no modifique, no edites, no hagas, no puedes, no se puede, usa solo, use solo, utiliza \
-    solo";
+    nunca, jamás, siempre, debes, debéis, tienes que, hay que, prohibido, prohibida, prohibidos, \
+    prohibidas, prohíbo, sólo, solamente, únicamente, obligatorio, obligatoria, evita, evite, \
+    evitar, bajo ningún concepto, en ningún caso, al menos, como máximo, asegúrate, asegúrese, no \
+    toques, no toque, no uses, no use, no cambies, no cambie, no borres, no borre, no modifiques, no \
+    modifique, no edites, no hagas, no puedes, no se puede, usa solo, use solo, utiliza solo";
 
 const PORTUGUESE: &str = "\
-    sempre, deve, deves, devem, tem que, tem de, tens de, tens que, proibido, proibida, somente, apenas, \
-    obrigatório, obrigatória, evitar, de jeito nenhum, em hipótese alguma, em caso algum, pelo menos, no \
-    máximo, certifique se, não mexa, não mexas, não toque, não toques, não use, não uses, não altere, \
-    não apague, não pode, não podes";
+    sempre, deves, tens de, tens que, proibido, proibida, somente, apenas, obrigatório, obrigatória, \
+    evitar, de jeito nenhum, em hipótese alguma, em caso algum, pelo menos, no máximo, certifique \
+    se, não mexa, não mexas, não toque, não toques, não use, não uses, não altere, não apague, não \
+    pode, não podes";
 
 const ITALIAN: &str = "\
-    devi, dovete, devono, vietato, vietata, vietati, vietate, proibito, proibita, soltanto, solamente, \
+    devi, dovete, vietato, vietata, vietati, vietate, proibito, proibita, soltanto, solamente, \
     esclusivamente, obbligatorio, obbligatoria, evitare, evitate, in nessun caso, per nessun motivo, \
     bisogna, occorre, almeno, al massimo, assicurati, assicuratevi, non toccare, non usare, non \
     modificare, non cancellare, non cambiare";
 
 const RUSSIAN: &str = "\
-    нельзя, никогда, всегда, должен, должна, должно, должны, запрещено, запрещается, запрещаю, \
-    запрещены, только, обязательно, обязан, обязана, обязаны, необходимо, нужно, избегай, избегайте, не \
-    трогай, не трогайте, не трогать, не удаляй, не удалять, не меняй, не менять, не изменяй, не \
-    изменять, ни в коем случае, не менее, не более, без";
+    нельзя, никогда, всегда, запрещается, запрещаю, только, обязательно, обязана, необходимо, \
+    избегай, избегайте, не трогай, не трогайте, не трогать, не удаляй, не удалять, не меняй, не \
+    менять, не изменяй, не изменять, ни в коем случае, не менее, не более, без";
 
 /// Words that set a rule in Chinese and Japanese, which have no blanks between words.
 const UNSPACED: &str = "\

@@ -91,7 +91,7 @@ const NO_CHATS: &[&str] = &[
     "I hope Melanie enjoys her party! Let me know if there is anything else that I can do for you.",
 ];
 
-/// Answers that were written after the rules for [`NO_SUMMARIES`].
+/// More answers that are no summary, written independently.
 const OTHER_NO_SUMMARIES: &[&str] = &[
     "I regret that I cannot condense the discussion about src/auth/login.rs for you.",
     "This request falls outside what I am able to do; SHOP-4711 has to be handled by a person.",
@@ -136,7 +136,7 @@ const OTHER_NO_SUMMARIES: &[&str] = &[
      empty ones: Goal; Done; State; Files.",
 ];
 
-/// Summaries that were written after the rules for [`SUMMARIES`].
+/// More short summaries, written independently.
 const OTHER_SUMMARIES: &[&str] = &[
     "Task: SHOP-4711, the login. Remaining: src/auth/retry.rs.",
     "Progress: src/auth/login.rs is read, E0308 is understood. Todo: src/auth/retry.rs.",
@@ -163,20 +163,23 @@ const OTHER_SUMMARIES: &[&str] = &[
 ];
 
 #[test]
-fn measure_answers() {
+fn answers_that_are_no_summary_are_refused() {
     let (coding, chatting) = (coding(), chatting());
-    let taken: Vec<_> = NO_SUMMARIES
+    let of_coding = NO_SUMMARIES.iter().chain(OTHER_NO_SUMMARIES).map(|text| (*text, coding.as_str()));
+    let of_chats = NO_CHATS.iter().map(|text| (*text, chatting.as_str()));
+    let taken: Vec<_> =
+        of_coding.chain(of_chats).filter(|(text, material)| check(text, material).is_ok()).collect();
+    let taken: Vec<&str> = taken.into_iter().map(|(text, _)| text).collect();
+    assert!(taken.is_empty(), "{taken:#?}");
+}
+
+#[test]
+fn short_summaries_are_taken_in_every_language() {
+    let coding = coding();
+    let refused: Vec<_> = SUMMARIES
         .iter()
-        .filter(|text| check(text, &coding).is_ok())
-        .chain(NO_CHATS.iter().filter(|text| check(text, &chatting).is_ok()))
+        .chain(OTHER_SUMMARIES)
+        .filter_map(|text| Some((check(text, &coding).err()?, text)))
         .collect();
-    let refused: Vec<_> =
-        SUMMARIES.iter().filter_map(|text| Some((check(text, &coding).err()?, text))).collect();
-    println!("TAKEN {}/{}: {taken:#?}", taken.len(), NO_SUMMARIES.len() + NO_CHATS.len());
-    println!("REFUSED {}/{}: {refused:#?}", refused.len(), SUMMARIES.len());
-    let taken: Vec<_> = OTHER_NO_SUMMARIES.iter().filter(|text| check(text, &coding).is_ok()).collect();
-    let refused: Vec<_> =
-        OTHER_SUMMARIES.iter().filter_map(|text| Some((check(text, &coding).err()?, text))).collect();
-    println!("2TAKEN {}/{}: {taken:#?}", taken.len(), OTHER_NO_SUMMARIES.len());
-    println!("2REFUSED {}/{}: {refused:#?}", refused.len(), OTHER_SUMMARIES.len());
+    assert!(refused.is_empty(), "{refused:#?}");
 }
