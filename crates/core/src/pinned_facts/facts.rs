@@ -3,6 +3,10 @@
 //! Such a line differs from those around it. It has an id, a value or a word that binds, it reads as prose or as a
 //! setting, and no other line of the same output has its shape. At most [`MAX_FACTS_PER_RESULT`] lines of one result
 //! are taken, the clearest first.
+//!
+//! The lines that stay visible of a cleared result are chosen by another scorer (`plan/facts.rs`), which asks for rare lines
+//! of one result and not for facts of the whole session. Here repeated signs make another form: `---` and `-` differ,
+//! because rows of tables must not look like prose.
 
 use super::bounded_fact_map::BoundedFactMap;
 use super::{line, names, values};

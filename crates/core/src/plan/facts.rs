@@ -3,6 +3,12 @@
 //! A result is mostly lines of one kind: log lines, code, rows, prose. The value, error or ticket that the result was
 //! read for stands in a line of another kind. So a line is scored by the rarity of its shape in the result and by its
 //! content: numbers, identifiers, whole sentences. No list of words decides.
+//!
+//! [`pinned_facts`](crate::pinned_facts) has a scorer of its own, for another question. It reads every result once, keeps at
+//! most two lines of it for the whole session, and asks whether a line states a fact: a decision, a value, a ticket. Rare
+//! lines of other kinds would fill its list. Here the lines stand in the place of one result, so that the rarest ones show
+//! what was in the result, whatever they say. Both hash the form of lines, but blanks and repeated signs make no other form
+//! here: they are alignment.
 
 use crate::estimate::TextCounter;
 

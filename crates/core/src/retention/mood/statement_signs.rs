@@ -71,6 +71,10 @@ fn is_turkish(words: &[&str]) -> bool {
     if words.first().filter(is_plural).is_some() && ends_like_turkish_statement(words) {
         return true;
     }
+    let is_present = |word: &&&str| word.len() > 5 && (word.ends_with("yor") || word.ends_with("yorlar"));
+    if words.last().filter(is_present).is_some() {
+        return true;
+    }
     let has_letter = |word: &&str| word.contains(['ç', 'ö', 'ü']);
     // "Hata düzeltildi" has both in its verb.
     if words.last().is_some_and(|last| has_letter(&last)) && ends_like_turkish_statement(words) {
@@ -89,7 +93,9 @@ fn ends_like_turkish_statement(clause: &[&str]) -> bool {
         let mut endings = TURKISH_STATEMENT_ENDINGS.split_whitespace();
         endings.any(|ending| word.len() > ending.len() + 1 && word.ends_with(ending))
     };
-    WORDS.contains(last) || *before == "çok" || has_ending(last)
+    // A place is no verb: "üçüncü katta".
+    let is_place = ["da", "de", "ta", "te"].iter().any(|ending| last.len() > 4 && last.ends_with(ending));
+    WORDS.contains(last) || *before == "çok" || has_ending(last) || is_place && *last != "iste"
 }
 
 fn is_vietnamese(word: &str) -> bool {
