@@ -22,7 +22,7 @@ use crate::retention_report::facts::is_unspaced;
 pub(super) const NOT_SAID: &str = "Not found in the user's words";
 
 /// The title of rules that cannot be compared, because the user gave orders in another language than the summary's.
-pub(super) const UNDERSTOOD: &str = "Rules of the user, as the summary understood them";
+pub(super) const UNDERSTOOD: &str = "Rules, as the summary understood them";
 
 /// The share of a rule's words that one line of the conversation must have. Summaries shorten and rephrase.
 const SAID_SHARE: f64 = 0.5;
