@@ -111,7 +111,7 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
         return 0;
     }
     let plain: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != CLAUSE).collect();
-    if is_general_truth(&plain) {
+    if !label && is_general_truth(&plain) {
         return 0;
     }
     let is_wish = is_wish(&plain);

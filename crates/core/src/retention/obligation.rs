@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use super::lexicon::{
-    DEFINITE_ARTICLES, LEXICONS, LIVING_BEINGS, MODAL_VERBS, NONE_CONDITIONS, NONE_WORDS, OBLIGATIONS,
-    PROHIBITING_DETERMINERS, TEAM_POSSESSIVES, WEAK_OBLIGATIONS,
+    DEFINITE_ARTICLES, LEXICONS, LIVING_BEINGS, MODAL_VERBS, NEGATIONS, NONE_CONDITIONS, NONE_WORDS,
+    OBLIGATIONS, PROHIBITING_DETERMINERS, TEAM_POSSESSIVES, WEAK_OBLIGATIONS,
 };
 use super::mood::{MAX_REQUEST_START, PhraseSet, has_standing_scope, is_each, is_function_word};
 use super::polite::ANSWERS;
@@ -54,15 +54,23 @@ pub(super) fn obliges_things(words: &[&str]) -> bool {
 /// The most words before the subject of a general truth: "all the people".
 const MAX_WORDS_BEFORE_SUBJECT: usize = 2;
 
-/// Returns whether words tell of living beings in general, and not of the work: "people have to eat". A prohibition
-/// without an end, and what is said to the assistant, may be about the work.
+/// Verbs of being. With them the beings may be things of the work: "children must be sorted by name".
+const BEING_VERBS: &[&str] = &[
+    "be", "sein", "werden", "être", "ser", "estar", "essere", "быть", "бути", "zijn", "worden", "być", "vara",
+];
+
+/// Returns whether words tell of living beings in general, and not of the work: "people have to eat". A prohibition, a
+/// condition or a verb of being may be about the work.
 pub(super) fn is_general_truth(words: &[&str]) -> bool {
     static BEINGS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(LIVING_BEINGS));
     static ARTICLES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(DEFINITE_ARTICLES));
     let before = words.iter().take(MAX_WORDS_BEFORE_SUBJECT);
     let before = before.take_while(|word| is_each(word) || ARTICLES.contains(*word)).count();
     let begins = words.get(before).is_some_and(|subject| BEINGS.contains(subject));
-    begins && !has_standing_scope(words) && !words.iter().any(|word| is_one_of(word, NONE_CONDITIONS))
+    let is_of_work = |word: &&str| {
+        BEING_VERBS.contains(word) || is_one_of(word, NONE_CONDITIONS) || is_one_of(word, NEGATIONS)
+    };
+    begins && !has_standing_scope(words) && !words.iter().any(is_of_work)
 }
 
 /// Returns whether words before a verb name a thing, and not a person who speaks or is spoken of.

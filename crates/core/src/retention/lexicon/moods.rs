@@ -150,7 +150,7 @@ pub(crate) const HINDI_COMMAND_ENDINGS: &[&str] =
 pub(crate) const HINDI_COMMANDS: &str = "मत कृपया न";
 
 /// Words that only tell of the past. A clause with one of them is no command that lasts.
-pub(crate) const PAST_TIMES: &str = "yesterday ago gestern vorgestern hier avant-hier anoche anteayer ontem anteontem ieri вчера позавчера \
+pub(crate) const PAST_TIMES: &str = "yesterday ago gestern vorgestern avant-hier anoche anteayer ontem anteontem ieri вчера позавчера \
     gisteren eergisteren wczoraj przedwczoraj igår förrgår dün kemarin tadi barusan вчора أمس";
 
 /// Words of Turkish that are no words of the other languages.
@@ -200,11 +200,11 @@ pub(crate) const INDONESIAN_PREPOSITIONS: &str =
 /// Chinese words that contain a mark of a command as a part.
 pub(crate) const CHINESE_COMPOUNDS: &str = "特别 特別 区别 區別 级别 級別 类别 類別 分别 分別 个别 個別 性别 性別 识别 識別 差别 差別 辨别 告别 离别 别人 別人 别的 別的 \
     别墅 别名 别处 申请 申請 请求 請求 邀请 邀請 请教 请假 想要 重要 主要 要是 要么 要不 只要 首要 必要 要求 要点 要點 概要 摘要 紀要 纪要 我要 他要 她要 们要 們要 需要 快要 \
-    用户 用戶 用法 用途 用来 用來 用处 将来 將來 以前 以后 以後 以为 以為 以及 以来 以外 先生 先前 只是 只有 只好 对于 对不起 按钮 按鈕 直接 使用者 使用率";
+    用户 用戶 用法 用途 用来 用來 用处 将来 將來 以前 以后 以後 以为 以為 以及 以来 以外 先生 先前 只是 只有 只好 对于 对不起 按钮 按鈕 将会 将在 将要 將會 用了 使用者 使用率";
 
 /// Chinese words that stand before the verb of a command.
 pub(crate) const CHINESE_PREVERBS: &str = "用 以 把 将 將 先 只 保持 避免 尽量 盡量 尽可能 統一 统一 记得 記得 记住 記住 注意 优先 優先 默认 默認 无需 無需 不必 不用 按 \
-    遇到 每次 每当 每個 每个 直接给 直接回 始终 一律";
+    遇到 每次 每当 每個 每个 直接给 直接回 直接用 直接写 始终 一律";
 
 /// Chinese words that ask the assistant for something.
 pub(crate) const CHINESE_REQUESTS: &str =

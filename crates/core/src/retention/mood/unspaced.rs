@@ -30,18 +30,16 @@ fn begins_with_person(sentence: &str) -> bool {
 
 /// Returns whether a text has a mark that is no part of a longer word: "别" and not "特别".
 fn has_free_mark(text: &str, mark: &str) -> bool {
-    text.match_indices(mark).any(|(at, _)| {
-        let is_part = |word: &str| {
-            let mut places = word.match_indices(mark);
-            places.any(|(inner, _)| at >= inner && text[at - inner..].starts_with(word))
-        };
-        !CHINESE_COMPOUNDS.split(' ').any(|word| at_boundary(text, at, word, mark) && is_part(word))
-    })
+    let is_part = |at: usize| CHINESE_COMPOUNDS.split(' ').any(|word| stands_around(text, at, word, mark));
+    text.match_indices(mark).any(|(at, _)| !is_part(at))
 }
 
-/// Returns whether the compound can stand around the mark without splitting a character.
-fn at_boundary(text: &str, at: usize, word: &str, mark: &str) -> bool {
-    word.match_indices(mark).all(|(inner, _)| inner > at || text.is_char_boundary(at - inner))
+/// Returns whether a word with the mark in it stands around the mark at `at`.
+fn stands_around(text: &str, at: usize, word: &str, mark: &str) -> bool {
+    word.match_indices(mark).any(|(inner, _)| {
+        let start = at.checked_sub(inner);
+        start.and_then(|start| text.get(start..)).is_some_and(|rest| rest.starts_with(word))
+    })
 }
 
 /// Returns whether a sentence without its last mark is a command by its form alone.

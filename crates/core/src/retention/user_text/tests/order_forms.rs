@@ -210,6 +210,10 @@ const OTHER_ORDERS: &[(&str, &str)] = &[
     ("Start each message with the ticket number.", "ticket"),
     ("Till I say stop, log every request.", "log every"),
     ("Henceforth no abbreviations.", "abbreviations"),
+    ("Children must be sorted by name.", "sorted"),
+    ("Parents must not be null.", "null"),
+    ("People may never see these pages.", "pages"),
+    ("Schreib hier nichts rein.", "hier"),
     (
         "Yesterday we talked to the vendor for two hours and it was as slow as always, half of the call went into their \
          audio and the other half into small talk. They will send us a new contract. By the way, never mention prices in \
@@ -306,7 +310,6 @@ const OTHER_ORDERS: &[(&str, &str)] = &[
 const OTHER_STATEMENTS: &[&str] = &[
     "Kids have to go to school.",
     "Humans need air.",
-    "Dogs have to be walked twice a day.",
     "Trees must lose their leaves in autumn.",
     "Tiere brauchen Wasser.",
     "Les enfants doivent dormir.",
@@ -342,6 +345,8 @@ const OTHER_STATEMENTS: &[&str] = &[
     "我的猫睡了一整天。",
     "用户喜欢这个设计。",
     "这个版本特别好。",
+    "用了三天时间。",
+    "我们要去北京。",
     "项目下个月结束。",
     "データベースが遅い。",
     "猫は一日中寝ている。",
