@@ -54,6 +54,8 @@ impl<'a> LastResortPlanner<'a> {
         let fits = self.context.before <= usable && !matches!(self.context.occasion, PlanTrigger::Overflow);
         let whole = self.edit_below(self.context.trigger, true);
         // Unread results stay as long as the window has room for them, and are cut before they are dropped.
+        // The reserve for the answer is no room for the count's margin: requests that fitted by their count alone
+        // exceeded the usable room.
         let kept = if self.context.is_unread() {
             whole
                 .or_else(|| if fits { Some(Plan::Fits) } else { self.edit_below(usable, true) })
