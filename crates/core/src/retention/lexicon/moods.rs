@@ -154,8 +154,7 @@ pub(crate) const PAST_TIMES: &str = "yesterday ago gestern vorgestern avant-hier
     gisteren eergisteren wczoraj przedwczoraj igår förrgår dün kemarin tadi barusan вчора أمس";
 
 /// Words of Turkish that are no words of the other languages.
-pub(crate) const TURKISH_WORDS: &str = "bir bu şu çok dün bugün için ile gibi önce sonra kadar değil var yok ben sen biz siz onlar benim bana \
-    hem ya hiç daha bütün tüm şimdi artık geçen";
+pub(crate) const TURKISH_WORDS: &str = "bir bu şu çok bugün için ile gibi önce sonra kadar değil siz onlar benim bana hiç daha bütün tüm şimdi artık geçen";
 
 /// Turkish verbs of frequent commands, which stand at the end.
 pub(crate) const TURKISH_COMMAND_VERBS: &str =
@@ -181,9 +180,9 @@ pub(crate) const VIETNAMESE_COMMAND_VERBS: &str = "dùng sử chạy trả viế
     kết tránh ngừng dừng liệt trích nêu cho chọn đổi thay bỏ tuyệt từ khi trước sau mỗi mọi nếu";
 
 /// Words of Indonesian that are no words of the other languages.
-pub(crate) const INDONESIAN_WORDS: &str = "yang untuk dengan ini itu tidak sudah belum telah sedang kemarin tadi minggu bulan malam pagi siang sejak \
-    depan sekali karena saya kamu kami mereka adalah setiap selalu jangan tolong harus sangat lebih semua hanya setelah sebelum \
-    satu dua tiga empat lima enam tujuh delapan sembilan sepuluh";
+pub(crate) const INDONESIAN_WORDS: &str = "untuk dengan ini itu tidak sudah belum telah sedang kemarin tadi minggu bulan malam pagi siang sejak \
+    depan sekali karena saya kamu mereka adalah setiap selalu jangan tolong harus sangat lebih semua hanya setelah sebelum \
+    satu tiga empat enam tujuh delapan sembilan sepuluh";
 
 /// Verbs of frequent Indonesian commands without an ending of their own.
 pub(crate) const INDONESIAN_COMMAND_VERBS: &str = "jawab pakai tulis hapus tanya periksa cek kirim buat baca buka simpan ubah ganti ringkas mulai akhiri \
@@ -223,7 +222,8 @@ pub(crate) const JAPANESE_TIMES: &str = "時日月年前後中週朝夜間上下
 pub(crate) const KOREAN_COMMAND_ENDS: &str = "해 봐 써 줘 려 둬 워 어 라 아 지켜 넣어";
 
 /// Endings of Korean words beside a plain command: an object, a means, a condition or a frequency.
-pub(crate) const KOREAN_COMMAND_SIGNS: &str = "을 를 로 전에 때마다 마다 매번 항상 먼저 때는 면 에게 나한테";
+pub(crate) const KOREAN_COMMAND_SIGNS: &str =
+    "을 를 로 만 전에 때마다 마다 매번 항상 먼저 때는 면 에게 나한테";
 
 /// Korean syllables that contain the past.
 pub(crate) const KOREAN_PAST_SYLLABLES: &str = "었았했됐났갔왔졌렸웠봤줬렀였랐켰쳤뒀";

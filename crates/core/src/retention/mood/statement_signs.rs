@@ -4,7 +4,7 @@
 //! and Indonesian a noun without an article begins a statement, and nothing tells it from a verb. So these languages are
 //! recognised by letters and words of their own, and a statement by its ending, its time or its aspect.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use super::{PhraseSet, has_phrase, is_lead_in, is_subordinator};
@@ -18,88 +18,129 @@ use crate::retention::lexicon::{
 /// The word "every" of Turkish, which is another word in English.
 const TURKISH_EACH: &str = "her";
 
-/// English words that stand beside the pronoun "her", and not beside the Turkish word.
-const ENGLISH_NEIGHBOURS: &[&str] = &[
-    "a", "an", "and", "are", "at", "by", "did", "for", "from", "had", "has", "he", "i", "in", "is", "it",
-    "my", "not", "of", "on", "she", "that", "the", "they", "to", "was", "we", "were", "will", "with", "you",
-    "your",
+/// English words that stand in no clause of the languages here. A clause may have a foreign name.
+const ENGLISH_WORDS: &[&str] = &[
+    "a", "and", "are", "for", "from", "has", "he", "i", "in", "is", "it", "my", "of", "she", "that", "the",
+    "they", "to", "was", "we", "were", "with", "you", "your",
 ];
 
 fn set_of(words: &'static str) -> BTreeSet<&'static str> {
     words.split_whitespace().collect()
 }
 
+/// The signs of a language or a time in a clause.
+#[derive(Clone, Copy, Debug, Default)]
+struct ClauseSigns {
+    /// `true` if a word tells of the past: "yesterday".
+    tells_of_past: bool,
+    is_turkish: bool,
+    is_indonesian: bool,
+    /// The number of words with letters that only Vietnamese has.
+    vietnamese_words: usize,
+    /// The number of words with letters beyond ASCII.
+    accented_words: usize,
+    is_english: bool,
+}
+
+/// The classes of words that are signs.
+#[derive(Clone, Copy, PartialEq)]
+enum SignClass {
+    Past,
+    Turkish,
+    Indonesian,
+    English,
+}
+
+impl ClauseSigns {
+    fn of(clause: &[&str]) -> Self {
+        // One table for all classes: every word of every statement is looked up.
+        static CLASSES: LazyLock<BTreeMap<&'static str, SignClass>> = LazyLock::new(|| {
+            let listed = |words: &'static str, class| words.split_whitespace().map(move |word| (word, class));
+            let english = ENGLISH_WORDS.iter().map(|word| (*word, SignClass::English));
+            // Words of the past come last: "dün" is Turkish by its other words too.
+            english
+                .chain(listed(TURKISH_WORDS, SignClass::Turkish))
+                .chain(listed(INDONESIAN_WORDS, SignClass::Indonesian))
+                .chain(listed(PAST_TIMES, SignClass::Past))
+                .collect()
+        });
+        let mut signs = Self::default();
+        for word in clause {
+            match CLASSES.get(word) {
+                Some(SignClass::Past) => signs.tells_of_past = true,
+                Some(SignClass::Turkish) => signs.is_turkish = true,
+                Some(SignClass::Indonesian) => signs.is_indonesian = true,
+                Some(SignClass::English) => signs.is_english = true,
+                None => {}
+            }
+            if !word.is_ascii() {
+                signs.accented_words += 1;
+                signs.is_turkish |= word.contains(['ı', 'ş', 'ğ']);
+                let is_vietnamese = |char| matches!(char, '\u{1ea0}'..='\u{1ef9}' | 'ơ' | 'ư');
+                signs.vietnamese_words += usize::from(word.contains(is_vietnamese));
+            } else if word.len() > 5 && word.ends_with("nya") {
+                // "-nya" is an ending of nouns.
+                signs.is_indonesian = true;
+            }
+        }
+        signs.is_turkish = !signs.is_english && (signs.is_turkish || has_turkish_form(clause));
+        signs.is_indonesian &= !signs.is_english;
+        signs
+    }
+}
+
 /// Returns whether a clause is a command by the grammar of Turkish, Vietnamese or Indonesian; `None` if the clause is in
 /// another language, or has no sign.
 pub(super) fn command_of_language(clause: &[&str]) -> Option<bool> {
-    let is_told_by_time = tells_of_past(clause);
-    if is_turkish(clause) {
-        return if ends_like_turkish_statement(clause) {
-            Some(false)
-        } else {
-            (has_turkish_each(clause) || is_told_by_time).then_some(!is_told_by_time)
-        };
+    let signs = ClauseSigns::of(clause);
+    if signs.is_turkish {
+        if ends_like_turkish_statement(clause) || signs.tells_of_past {
+            return Some(false);
+        }
+        return clause.contains(&TURKISH_EACH).then_some(true);
     }
-    if clause.iter().any(|word| is_vietnamese(word)) {
+    // A single word may be a name.
+    if signs.vietnamese_words > 0 && signs.accented_words > 1 {
         return vietnamese_command(clause);
     }
-    if is_indonesian(clause) {
+    if signs.is_indonesian {
         return is_indonesian_statement(clause).then_some(false);
     }
-    is_told_by_time.then_some(false)
+    signs.tells_of_past.then_some(false)
 }
 
 /// Returns whether words have the Turkish "every": "her cevapta kaynak göster".
 pub(super) fn has_turkish_each(words: &[&str]) -> bool {
-    words.contains(&TURKISH_EACH) && is_turkish(words)
+    words.contains(&TURKISH_EACH) && ClauseSigns::of(words).is_turkish
 }
 
-/// Returns whether a clause tells of a past time: "yesterday", "two years ago".
-fn tells_of_past(clause: &[&str]) -> bool {
-    static TIMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(PAST_TIMES));
-    clause.iter().any(|word| TIMES.contains(word))
-}
-
-fn is_turkish(words: &[&str]) -> bool {
-    static WORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(TURKISH_WORDS));
+/// Returns whether a clause without a word of its own is Turkish by the form of its words.
+fn has_turkish_form(words: &[&str]) -> bool {
     static VERBS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(TURKISH_COMMAND_VERBS));
-    if words.iter().any(|word| word.contains(['ı', 'ş', 'ğ']) || WORDS.contains(word)) {
-        return true;
-    }
-    // "Testler geçti": a plural and a verb in the past.
-    let is_plural = |word: &&&str| word.ends_with("ler") || word.ends_with("lar");
-    if words.first().filter(is_plural).is_some() && ends_like_turkish_statement(words) {
-        return true;
-    }
-    let is_present = |word: &&&str| word.len() > 5 && (word.ends_with("yor") || word.ends_with("yorlar"));
-    if words.last().filter(is_present).is_some() {
-        return true;
-    }
-    let has_letter = |word: &&str| word.contains(['ç', 'ö', 'ü']);
-    // "Hata düzeltildi" has both in its verb.
-    if words.last().is_some_and(|last| has_letter(&last)) && ends_like_turkish_statement(words) {
-        return true;
-    }
-    words.contains(&TURKISH_EACH)
-        && !words.iter().any(|word| ENGLISH_NEIGHBOURS.contains(word))
-        && (words.iter().any(has_letter) || words.last().is_some_and(|last| VERBS.contains(last)))
+    let (Some(first), Some(last)) = (words.first(), words.last()) else { return false };
+    let has_letter = |word: &str| word.contains(['ç', 'ö', 'ü']);
+    let is_plural = first.ends_with("ler") || first.ends_with("lar");
+    let is_present = last.len() > 5 && (last.ends_with("yor") || last.ends_with("yorlar"));
+    // "Testler geçti" is a plural and a verb in the past. "Hata düzeltildi" has a letter and an ending in its verb.
+    is_present
+        || (is_plural || has_letter(last)) && words.len() > 1 && ends_like_turkish_verb(last)
+        || words.contains(&TURKISH_EACH)
+            && (words.iter().any(|word| has_letter(word)) || VERBS.contains(last))
+}
+
+/// Returns whether a word has the ending of a Turkish verb that tells.
+fn ends_like_turkish_verb(word: &str) -> bool {
+    let mut endings = TURKISH_STATEMENT_ENDINGS.split_whitespace();
+    endings.any(|ending| word.len() > ending.len() + 1 && word.ends_with(ending))
 }
 
 /// Returns whether a clause ends like a Turkish statement: "Sunucu dün gece çöktü", "Kahve çok sıcak".
 fn ends_like_turkish_statement(clause: &[&str]) -> bool {
     static WORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(TURKISH_STATEMENT_WORDS));
     let [.., before, last] = clause else { return false };
-    let has_ending = |word: &str| {
-        let mut endings = TURKISH_STATEMENT_ENDINGS.split_whitespace();
-        endings.any(|ending| word.len() > ending.len() + 1 && word.ends_with(ending))
-    };
     // A place is no verb: "üçüncü katta".
     let is_place = ["da", "de", "ta", "te"].iter().any(|ending| last.len() > 4 && last.ends_with(ending));
-    WORDS.contains(last) || *before == "çok" || has_ending(last) || is_place && *last != "iste"
-}
-
-fn is_vietnamese(word: &str) -> bool {
-    word.chars().any(|char| matches!(char, '\u{1ea0}'..='\u{1ef9}' | 'ơ' | 'ư'))
+    WORDS.contains(last) || *before == "çok" || ends_like_turkish_verb(last) || is_place && *last != "iste"
 }
 
 /// Returns whether a Vietnamese clause is a command; `None` if nothing tells.
@@ -116,12 +157,6 @@ fn vietnamese_command(clause: &[&str]) -> Option<bool> {
     let is_judged = matches!(clause, [.., "quá" | "lắm" | "rồi" | "tốt" | "xong"]);
     let begins_with_verb = clause.first().is_some_and(|first| VERBS.contains(first));
     (is_judged || !begins_with_verb || has_phrase(&STATEMENTS, clause)).then_some(false)
-}
-
-fn is_indonesian(clause: &[&str]) -> bool {
-    static WORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(INDONESIAN_WORDS));
-    // "-nya" is an ending of nouns.
-    clause.iter().any(|word| WORDS.contains(word) || word.len() > 5 && word.ends_with("nya"))
 }
 
 /// Returns whether an Indonesian clause is a statement: "Rapat dimulai jam tiga", "Kopi ini enak".
@@ -154,6 +189,10 @@ const MIN_IMPERATIVE_CHARS: usize = 5;
 pub(super) fn has_marked_imperative(clause: &[&str]) -> bool {
     static NOUNS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(SLAVIC_NOUNS));
     let is_slavic = |word: &str| {
+        // The last letters come first, because most words end with others.
+        if !word.ends_with(['й', 'ь', 'е', 'j', 'e']) {
+            return false;
+        }
         let mut endings = SLAVIC_IMPERATIVE_ENDINGS.split_whitespace();
         word.chars().nth(MIN_IMPERATIVE_CHARS - 1).is_some()
             && endings.any(|ending| word.ends_with(ending))
@@ -163,5 +202,6 @@ pub(super) fn has_marked_imperative(clause: &[&str]) -> bool {
     let asks_me =
         |word: &str| word.starts_with(['ا', 'أ']) && word.ends_with("ني") && word.chars().nth(4).is_some();
     // A person before the verb tells of the person.
-    !tells_of_past(clause) && clause.iter().skip(1).any(|word| is_slavic(word) || asks_me(word))
+    clause.iter().skip(1).any(|word| is_slavic(word) || asks_me(word))
+        && !ClauseSigns::of(clause).tells_of_past
 }
