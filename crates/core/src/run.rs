@@ -178,8 +178,8 @@ impl Run {
     }
 
     /// Returns the policy's present threshold.
-    pub fn line(&self) -> TriggerThreshold {
-        self.state.session.line()
+    pub fn threshold(&self) -> TriggerThreshold {
+        self.state.session.threshold()
     }
 
     /// Returns the events that pin an order for a user; none if an active order says the same and replaces nothing.
@@ -325,13 +325,13 @@ impl Run {
             AppendContinuation::AskApproval(call) => tools::ask(&mut self.state, &call, out),
             AppendContinuation::ToolStored(call) => tools::tool_stored(&mut self.state, &call, out),
             AppendContinuation::Decided(call) => tools::decision_stored(&mut self.state, &call, out),
-            AppendContinuation::ActOn { plan, occasion } => {
+            AppendContinuation::ActOn { plan, trigger } => {
                 if !self.state.stop_at_boundary(out) {
-                    self.compactor.act_on(&mut self.state, *plan, occasion, out);
+                    self.compactor.act_on(&mut self.state, *plan, trigger, out);
                 }
             }
-            AppendContinuation::Compact(occasion) => {
-                self.compactor.plan_and_act(&mut self.state, occasion, out);
+            AppendContinuation::Compact(trigger) => {
+                self.compactor.plan_and_act(&mut self.state, trigger, out);
             }
             AppendContinuation::Finish { end, error } => self.state.finish(end, error, out),
             AppendContinuation::Ended(end) => self.state.ended(end, out),

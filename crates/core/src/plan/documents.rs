@@ -24,15 +24,15 @@ impl PlanContext<'_> {
     /// Returns the size below which documents of the user may stay beside a summary: half of the room beside system
     /// prompt and tools. In tokens of the request.
     pub fn document_target(&self) -> u64 {
-        half_of_room(self.fixed_tokens, self.trigger)
+        half_of_room(self.fixed_tokens, self.threshold_tokens)
     }
 
     /// Takes the dropped documents of the user back into a selection, the newest first, as far as the request stays
     /// below `target` tokens. Those that do not fit whole are cut to their beginning and end.
-    pub fn keep_documents(&self, choice: &mut CompactionSelection, target: u64) {
+    pub fn keep_documents(&self, selection: &mut CompactionSelection, target: u64) {
         let mut units: Vec<usize> =
-            (0..choice.gone.len()).filter(|unit| self.is_document(*unit, choice)).collect();
-        let used = self.after_selection(choice, TokensByScript::of(NOTE_TOKENS)).bound();
+            (0..selection.dropped.len()).filter(|unit| self.is_document(*unit, selection)).collect();
+        let used = self.after_selection(selection, TokensByScript::of(NOTE_TOKENS)).bound();
         // New text may have up to an eighth more tokens than its estimate.
         let room = target.saturating_sub(used) * 8 / 9;
         // So many documents share the room that each of them says something. The newest stay.
@@ -44,17 +44,18 @@ impl PlanContext<'_> {
             let item = self.units[unit].items.start;
             if self.units[unit].tokens > each {
                 let Some(message) = self.shortened_message(item, each) else { continue };
-                choice.shortened.push(message);
+                selection.shortened.push(message);
             }
-            choice.gone[unit] = false;
+            selection.dropped[unit] = false;
         }
-        choice.shortened.sort_unstable_by_key(|message| message.item);
+        selection.shortened.sort_unstable_by_key(|message| message.item);
     }
 
     /// Returns whether a unit is an old document that a selection drops.
-    fn is_document(&self, unit: usize, choice: &CompactionSelection) -> bool {
+    fn is_document(&self, unit: usize, selection: &CompactionSelection) -> bool {
         let item = &self.history.view()[self.units[unit].items.start];
-        if !choice.gone[unit] || self.units[unit].kind != ViewUnitKind::Typed || self.is_protected(unit) {
+        if !selection.dropped[unit] || self.units[unit].kind != ViewUnitKind::Typed || self.is_protected(unit)
+        {
             return false;
         }
         let entry = self.history.entry(item.range.to);

@@ -78,8 +78,8 @@ impl RequestBudget {
         }
     }
 
-    /// Returns the trigger, in tokens.
-    pub(super) fn line(&self) -> u64 {
+    /// Returns the threshold of the policy, in tokens.
+    pub(super) fn threshold_tokens(&self) -> u64 {
         self.policy.trigger.map_or(self.window.tokens, |trigger| self.token_budget().trigger(trigger))
     }
 
@@ -144,21 +144,21 @@ impl RequestBudget {
     }
 
     /// Returns whether the request is so short that no plan is needed.
-    pub(super) fn is_roomy(&self, before: &MeterReading, occasion: &PlanTrigger) -> bool {
+    pub(super) fn is_roomy(&self, before: &MeterReading, trigger: &PlanTrigger) -> bool {
         let budget = self.token_budget();
         // No built-in strategy acts below a third of the usable window, so this bound is safe without a trigger.
-        let line = self.policy.trigger.map_or(budget.usable / 3, |trigger| budget.trigger(trigger));
-        *occasion == PlanTrigger::Routine && before.bound() < line
+        let threshold = self.policy.trigger.map_or(budget.usable / 3, |trigger| budget.trigger(trigger));
+        *trigger == PlanTrigger::Routine && before.bound() < threshold
     }
 
     /// Returns the plan of the policy for a history.
-    pub(super) fn plan(&self, history: &History, fixed: u64, occasion: &PlanTrigger) -> Plan {
-        self.plan_by(&self.policy, history, fixed, occasion)
+    pub(super) fn plan(&self, history: &History, fixed: u64, trigger: &PlanTrigger) -> Plan {
+        self.plan_by(&self.policy, history, fixed, trigger)
     }
 
     /// Returns whether a history fits by the policy's plan.
-    pub(super) fn fits(&self, history: &History, fixed: u64, occasion: &PlanTrigger) -> bool {
-        matches!(self.plan(history, fixed, occasion), Plan::Fits)
+    pub(super) fn fits(&self, history: &History, fixed: u64, trigger: &PlanTrigger) -> bool {
+        matches!(self.plan(history, fixed, trigger), Plan::Fits)
     }
 
     /// Returns the plan of another policy for a history.
@@ -167,10 +167,10 @@ impl RequestBudget {
         policy: &CompactionPolicy,
         history: &History,
         fixed: u64,
-        occasion: &PlanTrigger,
+        trigger: &PlanTrigger,
     ) -> Plan {
         let uncut;
-        let policy = match occasion {
+        let policy = match trigger {
             PlanTrigger::Routine | PlanTrigger::Overflow => policy,
             // A client keeps the items that it has asked for, and an answer in progress has begun with the whole question.
             _ => {
@@ -179,12 +179,12 @@ impl RequestBudget {
             }
         };
         let (budget, own) = (self.token_budget(), self.summary_budget());
-        let first = plan::plan_with(history, fixed, &budget, policy, occasion, None);
+        let first = plan::plan_with(history, fixed, &budget, policy, trigger, None);
         if !matches!(first, Plan::Summarise(_)) || own.reserve <= budget.reserve {
             return first;
         }
         // A client that wants a short answer must not cause a shorter summary.
-        match plan::plan_with(history, fixed, &own, policy, occasion, None) {
+        match plan::plan_with(history, fixed, &own, policy, trigger, None) {
             longer @ Plan::Summarise(_) => longer,
             _ => first,
         }

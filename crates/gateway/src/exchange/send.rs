@@ -207,11 +207,11 @@ impl UpstreamAttempt {
 
     /// Returns whether a complete answer for the client may have to be stopped on its way.
     pub(super) fn must_collect(&self, prepared: &OutboundRequest) -> bool {
-        let line = self.budget().line();
+        let threshold = self.budget().threshold_tokens();
         let asked = self.request.proxied.envelope.max_output;
         // The share is that at which a stream is stopped, so only answers that may reach it are collected.
         let nearly_full = self.budget().window.tokens / 10 * 9;
-        let is_long = prepared.input > line / 2
+        let is_long = prepared.input > threshold / 2
             || asked.is_some_and(|asked| prepared.bound.saturating_add(asked) > nearly_full);
         let has_more =
             self.notes(prepared) || !self.request.tools().hidden_tools(&prepared.report).is_empty();
