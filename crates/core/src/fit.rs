@@ -17,14 +17,14 @@ use crate::strategy::CompactionStrategy;
 mod anthropic;
 mod blocks;
 mod call_names;
-mod filling;
 mod openai;
 mod own;
+mod window_filling;
 
 use self::call_names::CallNames;
-use self::filling::Filling;
 pub use self::own::{FittableContent, FittableMessage};
 use self::own::{MessageFormat, fitted_messages};
+use self::window_filling::WindowFillingStrategy;
 
 /// The maximum number of edits. One is usual; a second follows if the first makes too little room.
 const MAX_EDITS: usize = 8;
@@ -110,7 +110,7 @@ pub struct Fitted<M = Message> {
 /// # Errors
 /// [`ContextOverflow`] if not even the beginning and end of the newest typed message fit beside the fixed tokens.
 pub fn fit<M: FittableMessage>(messages: &[M], window: &Window) -> Result<Fitted<M>, ContextOverflow> {
-    fit_with(messages, window, Arc::new(Filling::default()))
+    fit_with(messages, window, Arc::new(WindowFillingStrategy::default()))
 }
 
 /// Fits messages as [`fit`] does, with another strategy. A strategy that asks for a summary gets an extract.
@@ -150,7 +150,7 @@ pub fn fit_with<M: FittableMessage>(
 /// As [`fit`].
 pub fn fit_openai(messages: &[Value], window: &Window) -> Result<Fitted<Value>, ContextOverflow> {
     let format = MessageFormat { read: openai::read_message, write: openai::write_message };
-    fit_as(messages, window, Arc::new(Filling::default()), &format)
+    fit_as(messages, window, Arc::new(WindowFillingStrategy::default()), &format)
 }
 
 /// Fits the `messages` of a request in the format of Anthropic's Messages API, as [`fit`] does. Messages that stay keep
@@ -182,7 +182,7 @@ pub fn fit_openai(messages: &[Value], window: &Window) -> Result<Fitted<Value>, 
 /// As [`fit`].
 pub fn fit_anthropic(messages: &[Value], window: &Window) -> Result<Fitted<Value>, ContextOverflow> {
     let format = MessageFormat { read: anthropic::read_message, write: anthropic::write_message };
-    fit_as(messages, window, Arc::new(Filling::default()), &format)
+    fit_as(messages, window, Arc::new(WindowFillingStrategy::default()), &format)
 }
 
 /// Fits messages of a format.

@@ -33,8 +33,6 @@ pub mod ids;
 pub mod message;
 pub mod metadata;
 pub mod meter;
-#[doc(hidden)]
-pub mod moment;
 pub mod orders;
 mod parallel;
 #[doc(hidden)]
@@ -60,6 +58,8 @@ pub mod shortening;
 pub mod stop_flag;
 pub mod strategy;
 pub(crate) mod text_table;
+#[doc(hidden)]
+pub mod time_text;
 #[doc(hidden)]
 pub mod tool_schema;
 pub mod truncate;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::earlier_summary::EarlierSummary;
 use super::imported_summary::standing_orders;
-use super::pruning::{NO_JSON, OTHER_JSON, PruningProgress};
+use super::pruning_agent::{NO_JSON, OTHER_JSON, PruningProgress};
 use super::{PlanContext, PlanTrigger, SummaryWriterModel, TokenPrices};
 use crate::estimate::TokensByScript;
 use crate::event::{EditKind, EditReason, ViewEdit, ViewOperation};

@@ -1,6 +1,6 @@
 //! The plan before a step, and the compactions that follow.
 
-use super::background_summary::BackgroundSummary;
+use super::background_summary::BackgroundSummariser;
 use super::loop_state::{AppendContinuation, CountContinuation, LoopState, RunPhase};
 use super::{
     CompactionOutcome, ModelCallFailure, RunEffect, RunNotice, RunTimer, hook, omitting, orders, recalling,
@@ -15,7 +15,7 @@ use crate::shortening::{self, SummaryWriting};
 /// The compactions of a session: their plans, hooks and summaries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Compactor {
-    pub(super) background: BackgroundSummary,
+    pub(super) background: BackgroundSummariser,
 }
 
 impl Compactor {

@@ -255,7 +255,7 @@ impl RequestFitter {
         is_said: bool,
     ) -> Result<Option<OutboundRequest>, GatewayError> {
         if let Some(limit) = limit {
-            self.editor.budget.heed_limit(limit, is_said);
+            self.editor.budget.apply_limit(limit, is_said);
             // A trigger that a person or client has set stays, whatever the window turns out to be.
             let has_own = self.request.proxied.overrides.trigger.is_some()
                 || self.request.compaction_setup.policy.trigger.is_some()

@@ -84,7 +84,7 @@ impl RequestBudget {
     }
 
     /// Learns from a rejected summary whether its writer can be a pruning agent.
-    pub(super) fn heed_rejection(&self, rejected: &SummaryRejection) {
+    pub(super) fn note_rejection(&self, rejected: &SummaryRejection) {
         let inner = &self.request.proxied.inner;
         if self.policy.strategy.name() == PRUNING_AGENT && rejected.is_other_form() {
             let writer = self.request.writer();
@@ -117,7 +117,7 @@ impl RequestBudget {
 
     /// Applies a new limit. A declared window, or one named by a refusal, changes only if the server says so. A
     /// suspected limit then holds for this request alone.
-    pub(super) fn heed_limit(&mut self, limit: u64, is_said: bool) {
+    pub(super) fn apply_limit(&mut self, limit: u64, is_said: bool) {
         if is_said || !self.has_said_window() {
             match is_said {
                 true => self.request.target.learn_window(limit),
@@ -272,7 +272,7 @@ impl RequestBudget {
             "a shorter answer is asked for, and nothing is left out"
         );
         self.max_output_tokens = Some(room);
-        self.heed_limit(limit, is_said);
+        self.apply_limit(limit, is_said);
         true
     }
 }

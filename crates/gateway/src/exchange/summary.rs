@@ -139,7 +139,7 @@ fn finish(
     let strategy = &*editor.budget.policy.strategy;
     shortening::finish_summary(draft, &log.history, strategy).map_err(|problem| {
         if let SummaryProblem::Rejected(rejected) = &problem {
-            editor.budget.heed_rejection(rejected);
+            editor.budget.note_rejection(rejected);
         }
         (MissingSummaryCause::Rejected, problem.to_string())
     })
@@ -206,7 +206,7 @@ async fn answer_all(
             }
         };
         taken
-            .inspect_err(|rejected| editor.budget.heed_rejection(rejected))
+            .inspect_err(|rejected| editor.budget.note_rejection(rejected))
             .map_err(SummaryAttemptFailure::Rejected)?;
     }
     Ok(())

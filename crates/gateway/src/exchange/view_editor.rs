@@ -150,7 +150,7 @@ impl ViewEditor {
             let needs_one =
                 || matches!(self.budget.plan(&state.log.history, fixed, trigger), Plan::Summarise(_));
             if self.request.work(needs_one).await {
-                match self.summarise_again(state, fixed).await {
+                match self.replace_extract(state, fixed).await {
                     Ok(Some(done)) => return Ok(Some(done)),
                     Ok(None) => {}
                     // A second attempt for the same request would fail as the first did, so the plan below goes
@@ -185,11 +185,11 @@ impl ViewEditor {
         Ok(Some(done))
     }
 
-    /// Writes the summary for an extract, including everything newer. `None` if there is nothing to summarise any more.
+    /// Replaces an extract by a summary, which includes everything newer. `None` if nothing is left to summarise.
     ///
     /// # Errors
     /// The reason why there is no summary; the view is unchanged.
-    async fn summarise_again(
+    async fn replace_extract(
         &self,
         state: &mut ConversationState,
         fixed: u64,

@@ -12,11 +12,11 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::super::API;
 use super::super::family::{DocumentSupport, PrefillSupport, ReasoningPlace, ServerFamily};
 use super::ids::ChatCallIdMap;
-use super::reasoning::{self, ReasoningReplayMask};
-use super::written::{
+use super::message_schema::{
     ChatAssistantMessage, ChatRequestContent, ChatRequestFile, ChatRequestFunctionCall, ChatRequestImageUrl,
     ChatRequestMessage, ChatRequestPart, ChatRequestThinkingText, ChatRequestToolCall,
 };
+use super::reasoning::{self, ReasoningReplayMask};
 use super::{data_url, fields, invalid, is_prefilled, no_words};
 use crate::gemini::NO_SIGNATURE;
 use crate::{ModelRequest, ModelSettings, ProviderError, UNSUPPORTED};

@@ -13,9 +13,9 @@ const FILLED_SHARE: f64 = 0.9;
 
 /// The strategy: [`AdaptiveStrategy`] down to [`FILLED_SHARE`], which clears only as many old tool results as needed. A
 /// session clears all of them at once, because each edit costs the provider's cache. A list is fitted once.
-pub(super) struct Filling(AdaptiveStrategy);
+pub(super) struct WindowFillingStrategy(AdaptiveStrategy);
 
-impl Default for Filling {
+impl Default for WindowFillingStrategy {
     /// Creates the strategy with room for an extract, which is shorter than a model's summary.
     fn default() -> Self {
         Self(AdaptiveStrategy {
@@ -27,7 +27,7 @@ impl Default for Filling {
     }
 }
 
-impl CompactionStrategy for Filling {
+impl CompactionStrategy for WindowFillingStrategy {
     fn name(&self) -> &str {
         self.0.name()
     }

@@ -41,7 +41,7 @@ enum SummaryLine<'t> {
 
 /// Returns a summary in which the rules that the user has not given stand below a title of their own; `None` if there are no
 /// such rules.
-pub(super) fn with_unsaid_rules_apart(summary: &str, history: &History) -> Option<String> {
+pub(super) fn separate_unconfirmed_rules(summary: &str, history: &History) -> Option<String> {
     let lines = divided(summary);
     let has_rules = lines.iter().any(|line| match line {
         SummaryLine::RulesTitle { rule, .. } => !rule.trim().is_empty(),
@@ -222,7 +222,7 @@ mod tests {
              State\ntests green",
             "Goal: port the parser\nConstraints: reply in French with emojis\nState: tests of the shop green",
         ] {
-            let text = with_unsaid_rules_apart(summary, &history).unwrap();
+            let text = separate_unconfirmed_rules(summary, &history).unwrap();
             let (before, after) = text.split_once(&format!("{NOT_SAID}:\n")).unwrap();
             assert!(!before.contains("French") && after.starts_with("- reply in French"), "{text}");
             assert!(after.contains("green") && text.contains("port the parser"), "{text}");
@@ -237,7 +237,7 @@ mod tests {
             "Goal: port the parser\nState: reply in French with emojis",
             "Ziel: den Analysator übertragen\nVorgaben:\n- niemals nach main schieben",
         ] {
-            assert_eq!(with_unsaid_rules_apart(summary, &history), None, "{summary}");
+            assert_eq!(separate_unconfirmed_rules(summary, &history), None, "{summary}");
         }
     }
 }
