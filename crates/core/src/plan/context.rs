@@ -8,7 +8,9 @@ use super::imported_summary::standing_orders;
 use super::truncation::LastResortPlanner;
 use super::unit_tokens::UnitTokens;
 use super::view_units::ViewUnits;
-use super::{CompactionPolicy, Plan, PlanTrigger, TokenPrices, draft, overflow_targets, pause_target, prune};
+use super::{
+    CompactionPolicy, Plan, PlanTrigger, TokenPrices, documents, draft, overflow_targets, pause_target, prune,
+};
 use crate::budget::Budget;
 use crate::estimate::TokensByScript;
 use crate::event::ViewEdit;
@@ -117,6 +119,18 @@ impl<'a> PlanContext<'a> {
     /// Returns whether a user asked for the compaction.
     pub fn is_requested(&self) -> bool {
         matches!(self.trigger, PlanTrigger::Requested { .. })
+    }
+
+    /// Returns the size below which documents of the user may stay beside a summary: half of the room beside system
+    /// prompt and tools. In tokens of the request.
+    pub fn document_target(&self) -> u64 {
+        documents::half_of_room(self.fixed_tokens, self.threshold_tokens)
+    }
+
+    /// Takes the dropped documents of the user back into a selection, the newest first, as far as the request stays
+    /// below `target` tokens. Those that do not fit whole are cut to their beginning and end.
+    pub fn keep_documents(&self, selection: &mut CompactionSelection, target: u64) {
+        documents::keep_documents(self, selection, target);
     }
 
     /// Returns the size of system prompt and tools after an edit, in estimated tokens.

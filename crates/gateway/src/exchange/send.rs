@@ -11,6 +11,7 @@ use longhaul_core::exchange::Exchange;
 use longhaul_wire::overflow;
 
 use super::attempts::{AttemptOutcome, FailedAttempt};
+use super::cut_answers;
 use super::flow::{AnswerFlow, StreamBeginning, UpstreamBody};
 use super::prepare::OutboundRequest;
 use super::recall::{OutputDivision, WholeAnswerAction};
@@ -129,7 +130,7 @@ impl UpstreamAttempt {
         // Some servers quote a refused key in their error.
         let bytes = if seen.is_none() { self.request.target.server.hide_secrets(bytes) } else { bytes };
         let whole = WholeResponse { status, headers, bytes, seen, in_answer: None };
-        self.with_break_in_stream(self.with_own_status(whole), prepared)
+        cut_answers::with_break_in_stream(self, self.with_own_status(whole), prepared)
     }
 
     /// Returns a response whose error has the status of an error: some servers and proxies send errors with 200.

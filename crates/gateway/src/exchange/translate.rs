@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep};
 
 use super::attempts::{AttemptOutcome, FailedAttempt};
 use super::client_tools::ToolPropertyNames;
+use super::cut_answers;
 use super::flow::UpstreamBody;
 use super::outbound_writer::ParamMappingReport;
 use super::part_refusals;
@@ -110,7 +111,8 @@ impl UpstreamAttempt {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         }
         let collects = self.must_collect(&prepared);
-        let has_rest = begun.answer().is_some_and(|seen| self.is_cut_by_window(&seen, &prepared));
+        let has_rest =
+            begun.answer().is_some_and(|seen| cut_answers::is_cut_by_window(&self, &seen, &prepared));
         match begun.restored(&told.names) {
             TranslatedStart::Answered(answer) if !is_stream && !collects && !has_rest => {
                 Ok(self.whole_answer(*answer, prepared, headers).await)
