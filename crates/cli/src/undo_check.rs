@@ -34,7 +34,7 @@ pub(crate) async fn complete(session: &Session, happening: &mut UiEvent) {
         let gone = (state.edit.kind == EditKind::Compaction).then(|| {
             RemovedMessages::by(
                 &state.edit.ops,
-                &removed_messages::before(run.history(), Some(&state.edit)),
+                &removed_messages::active_edits_before(run.history(), Some(&state.edit)),
                 run.history(),
             )
         });

@@ -515,7 +515,7 @@ fn no_progress(history: &History, budget: &Budget) -> bool {
 }
 
 /// Returns a number of messages in words: `1 message`, `12 messages`.
-fn counted(messages: u64) -> String {
+fn messages_in_words(messages: u64) -> String {
     format!("{messages} message{}", if messages == 1 { "" } else { "s" })
 }
 

@@ -130,7 +130,7 @@ async fn begin_node(
     let listener = listen(place, args, addr).await?;
     let near = reachable(listener.local_addr()?).to_string();
     // One node at a time may use the folder's settings and token.
-    let folder_guard = data::hold(place).await?;
+    let folder_guard = data::lock_folder(place).await?;
     let token = token(token_path, place)?;
     if args.advertise.is_none() && addr.ip().is_unspecified() {
         tracing::warn!(address = %near, "other machines cannot reach this address: set --advertise");
@@ -200,7 +200,7 @@ impl ServerStart<'_> {
         notice.print_addresses(place)?;
         assemble::say_exposed(place, &sandbox);
         for unset in assemble::unset_keys(place, loaded) {
-            out::told(&format!("note   {}\n", text::visible(&unset)));
+            out::print_message(&format!("note   {}\n", text::visible(&unset)));
         }
         notice.print_model();
         if self.args.open {
@@ -248,12 +248,12 @@ async fn end(app: &AppState, interrupts: &mut InterruptSignals, asked: oneshot::
     let withdrawn = withdrawn(app.open_questions());
     let drained = app.drain(DRAINING);
     tokio::pin!(drained);
-    out::told(&withdrawn);
+    out::print_message(&withdrawn);
     // No note on the wait is needed if nothing runs.
     if tokio::time::timeout(SOON, &mut drained).await.is_ok() {
         return;
     }
-    out::told(&stopping());
+    out::print_message(&stopping());
     tokio::select! {
         () = drained => tracing::debug!("all runs have finished"),
         () = interrupts.next() => tracing::info!("second shutdown request: runs are interrupted, and go on \
@@ -316,7 +316,8 @@ async fn open(
         Ok(completed) => {
             let by_key =
                 |model| ServedModelChoice::ByKey { model, terms: hosted_providers::terms(&completed) };
-            let chosen = hosted_providers::said(&completed).map_or(ServedModelChoice::Named, by_key);
+            let chosen =
+                hosted_providers::describe_choice(&completed).map_or(ServedModelChoice::Named, by_key);
             (completed.config, chosen)
         }
         // A first start must show something, so a missing model is no error unless one was named.

@@ -1,7 +1,7 @@
 //! The edits that selections lead to, and their reasons in words.
 
 use super::earlier_summary::{EarlierSummary, SHORTENED};
-use super::{EditCost, PlanContext, PlanTrigger, counted, named};
+use super::{EditCost, PlanContext, PlanTrigger, messages_in_words, named};
 use crate::estimate::TokensByScript;
 use crate::event::{EditKind, EditReason, ViewEdit, ViewOperation};
 use crate::ids::LogHandle;
@@ -81,7 +81,7 @@ impl PlanContext<'_> {
             None => ViewOperation::Drop { range },
         });
         let ops = ops.chain(self.ops_in_place(selection)).collect();
-        let mut what = format!("{} left out, no model call", counted(originals));
+        let mut what = format!("{} left out, no model call", messages_in_words(originals));
         if !selection.shortened.is_empty() {
             what.push_str(&format!("; {}", shortened_in_words(selection)));
         }
@@ -243,5 +243,5 @@ impl PlanContext<'_> {
 /// Returns the number of shortened messages in words.
 pub(super) fn shortened_in_words(selection: &CompactionSelection) -> String {
     let count = selection.shortened.len() as u64;
-    format!("{} of the user cut to the beginning and the end", counted(count))
+    format!("{} of the user cut to the beginning and the end", messages_in_words(count))
 }

@@ -50,7 +50,7 @@ impl ParamMappingReport {
                 said.push_str(&format!(",and {} more", list.len() - MAX_NAMED));
             }
             if !said.is_empty() {
-                headers::say(headers, name, &said);
+                headers::set_header(headers, name, &said);
             }
         }
     }

@@ -101,10 +101,10 @@ fn no_room_for_rest() -> GatewayError {
     GatewayError::new(GatewayErrorKind::ContextOverflow, "nothing can be left out to go on")
 }
 
-pub(super) fn said(log: &ConversationLog) -> NeutralConversation {
+pub(super) fn neutral_conversation(log: &ConversationLog) -> NeutralConversation {
     NeutralConversation {
         system: log.system.iter().filter_map(Part::as_text).map(str::to_owned).collect(),
-        messages: request_messages(&render_ops::told(log)),
+        messages: request_messages(&render_ops::neutral_view(log)),
         role_rewrites: log.role_rewrites,
     }
 }
@@ -459,7 +459,7 @@ impl RequestFitter {
             accepted: history.largest_accepted_input(),
             start,
             items: state.log.items,
-            said: self.request.needs_translation().then(|| said(&state.log)),
+            said: self.request.needs_translation().then(|| neutral_conversation(&state.log)),
             rounds: RecallRounds::default(),
             replays: Vec::new(),
             mid_answer_log: None,

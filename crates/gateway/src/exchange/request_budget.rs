@@ -53,20 +53,20 @@ impl RequestBudget {
 
     /// Adds the report to the headers of an answer.
     pub(super) fn describe(&self, report: &PreparationReport, headers: &mut HeaderMap) {
-        headers::say(headers, "x-longhaul-action", report.action.as_str());
-        headers::say(headers, "x-longhaul-upstream", &self.request.target.server.upstream.name);
-        headers::say(headers, "x-longhaul-window", &self.window_said());
+        headers::set_header(headers, "x-longhaul-action", report.action.as_str());
+        headers::set_header(headers, "x-longhaul-upstream", &self.request.target.server.upstream.name);
+        headers::set_header(headers, "x-longhaul-window", &self.window_said());
         if let Some(recall) = self.request.tools().recall_said(report) {
-            headers::say(headers, "x-longhaul-recall", &recall);
+            headers::set_header(headers, "x-longhaul-recall", &recall);
         }
         self.say_deferred(headers);
         if report.before > 0 {
-            headers::say(headers, "x-longhaul-tokens-before", &report.before.to_string());
-            headers::say(headers, "x-longhaul-tokens-after", &report.after.to_string());
+            headers::set_header(headers, "x-longhaul-tokens-before", &report.before.to_string());
+            headers::set_header(headers, "x-longhaul-tokens-after", &report.after.to_string());
         }
         if !report.why.is_empty() {
             let why: String = report.why.chars().take(300).collect();
-            headers::say(headers, "x-longhaul-reason", &why);
+            headers::set_header(headers, "x-longhaul-reason", &why);
         }
     }
 
@@ -74,7 +74,7 @@ impl RequestBudget {
     pub(super) fn say_deferred(&self, headers: &mut HeaderMap) {
         if let Some(deferral) = &self.request.proxied.deferral {
             let said = format!("{} of {}", deferral.deferred().len(), deferral.total());
-            headers::say(headers, "x-longhaul-deferred-tools", &said);
+            headers::set_header(headers, "x-longhaul-deferred-tools", &said);
         }
     }
 
@@ -220,7 +220,7 @@ impl RequestBudget {
     /// Adds the changed output limit to the headers of an answer.
     pub(super) fn say_limit(&self, prepared: &OutboundRequest, headers: &mut HeaderMap) {
         if let Some(changed) = self.limit_said(prepared) {
-            headers::say(headers, "x-longhaul-changed", &changed);
+            headers::set_header(headers, "x-longhaul-changed", &changed);
         }
     }
 

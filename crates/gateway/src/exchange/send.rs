@@ -190,7 +190,7 @@ impl UpstreamAttempt {
             self.journal().remember_usage(division.shown_of(usage), prepared).await;
         }
         if let Some(said) = std::str::from_utf8(&bytes).ok().filter(|_| status.is_success()) {
-            previous_response::keep(&self.request.proxied, said).await;
+            previous_response::store_response(&self.request.proxied, said).await;
         }
         // The totals go in last: stored answers and usage must be those of the upstream.
         let bytes = if status.is_success() { self.totals().beside(&prepared.report, bytes) } else { bytes };
@@ -241,7 +241,7 @@ impl UpstreamAttempt {
     ) -> Result<UpstreamDisposition, FailedAttempt> {
         self.budget().describe(&prepared.report, &mut headers);
         if self.may_continue() && !self.request.goes_on_exactly() {
-            headers::say(&mut headers, "x-longhaul-midstream", "approximate");
+            headers::set_header(&mut headers, "x-longhaul-midstream", "approximate");
         }
         let wire = self.request.proxied.wire;
         // Some servers stream although the client did not ask for a stream.

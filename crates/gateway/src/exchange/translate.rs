@@ -49,7 +49,7 @@ impl UpstreamAttempt {
         // Known refusals are applied before the request is sent, so a refused part costs one failed request.
         self.omissions.leave_out_refused(&self.request, &mut request);
         // A refusal on another wire names the upstream's form of a part, so the sent parts are kept to find it.
-        let sent = part_refusals::sent(&mut request);
+        let sent = part_refusals::refusable_parts(&mut request);
         let awaits_all = !self.request.proxied.envelope.stream && !self.must_collect(prepared);
         self.totals().set_reported_usage(None);
         match self.client().call(request, awaits_all).await {
@@ -145,7 +145,11 @@ impl UpstreamAttempt {
             &self.request.head(&prepared),
             &answer,
         );
-        previous_response::keep(&self.request.proxied, std::str::from_utf8(&whole).unwrap_or_default()).await;
+        previous_response::store_response(
+            &self.request.proxied,
+            std::str::from_utf8(&whole).unwrap_or_default(),
+        )
+        .await;
         UpstreamDisposition::Whole(StatusCode::OK, headers, self.totals().beside(&prepared.report, whole))
     }
 

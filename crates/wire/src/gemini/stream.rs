@@ -177,7 +177,7 @@ impl GeminiStreamDecoder {
         }
         self.flush(events)?;
         // A signed part must go back byte for byte, so it is never joined with its neighbours.
-        self.said(spoken(thought, text, Some(RawJson(native.to_owned()))), events)
+        self.said(text_part(thought, text, Some(RawJson(native.to_owned()))), events)
     }
 
     fn append(
@@ -198,7 +198,7 @@ impl GeminiStreamDecoder {
 
     fn flush(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         match self.open.take() {
-            Some(GeminiTextRun { thought, text }) => self.said(spoken(thought, text, None), events),
+            Some(GeminiTextRun { thought, text }) => self.said(text_part(thought, text, None), events),
             None => Ok(()),
         }
     }
@@ -320,7 +320,7 @@ fn is_plain(part: &RawObject) -> bool {
     part.fields().all(|(key, _)| matches!(key, "text" | "thought"))
 }
 
-fn spoken(thought: bool, text: String, native: Option<RawJson>) -> Part {
+fn text_part(thought: bool, text: String, native: Option<RawJson>) -> Part {
     if thought {
         Part::Reasoning(ReasoningPart { text, native })
     } else {

@@ -32,8 +32,8 @@ impl StartNotice<'_> {
     /// Prints the address for scripts, and the link and the token's file for people.
     pub(super) fn print_addresses(&self, place: &CliEnvironment) -> Outcome<()> {
         // The bare address is the only data on standard output, for scripts. What people read goes to standard error.
-        out::line(&format!("http://{}", self.address))?;
-        out::told(&format!(
+        out::print_line(&format!("http://{}", self.address))?;
+        out::print_message(&format!(
             "open   {}   (once, within ten minutes)\ntoken  {}, for other clients\n",
             self.link,
             place.shown(self.token_path)
@@ -44,20 +44,24 @@ impl StartNotice<'_> {
     /// Prints the model that answers, and the gateway's address.
     pub(super) fn print_model(&self) {
         if let Some(server) = self.silent_server {
-            out::told(&server_is_silent(server, self.patience));
+            out::print_message(&server_is_silent(server, self.patience));
         }
         match self.chosen {
             ServedModelChoice::Named => {}
             ServedModelChoice::ByKey { model, terms } => {
-                out::told(&format!("model  {model}\n       {terms}\n"));
+                out::print_message(&format!("model  {model}\n       {terms}\n"));
             }
-            ServedModelChoice::Demo => out::told("model  none was found: the demo's scripted one answers\n"),
+            ServedModelChoice::Demo => {
+                out::print_message("model  none was found: the demo's scripted one answers\n")
+            }
         }
         if self.has_gateway {
             let root = reachable(self.address);
-            out::told(&format!("v1     http://{root}/v1, a gateway for clients of OpenAI and Anthropic\n"));
+            out::print_message(&format!(
+                "v1     http://{root}/v1, a gateway for clients of OpenAI and Anthropic\n"
+            ));
             if let Some(model) = self.unmeasured {
-                out::told(&assumed_window(model));
+                out::print_message(&assumed_window(model));
             }
         }
     }

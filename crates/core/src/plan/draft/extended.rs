@@ -41,7 +41,7 @@ pub(in crate::plan) fn extended(context: &PlanContext<'_>, written: &SummaryDraf
         draft.say("written ahead of a part of it");
         // The summary is paid for, so it is used even without any of the newer messages.
         [room, room / 4, 0].into_iter().find_map(|room| {
-            let said = extract::said(&more, room, counter);
+            let said = extract::newest_verbatim(&more, room, counter);
             let text = if said.is_empty() { text.clone() } else { format!("{text}\n\n{said}") };
             draft.sections[0].work = SectionProgress::Written(text);
             let edit = draft.finish(context.history).ok()?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::documents::shortened_groups;
 use super::super::imported_summary::standing_orders;
-use super::super::{PlanContext, counted, earlier_summary};
+use super::super::{PlanContext, earlier_summary, messages_in_words};
 use super::{
     DraftSection, MARK, PruningAgentState, SectionProgress, SummaryDraft, SummaryRejection, agent, defused,
     subject,
@@ -436,6 +436,6 @@ impl SummaryDraft {
             (written, all) if written == all => format!("{all} summaries by the model"),
             (written, all) => format!("{written} summaries by the model and {} extracts", all - written),
         };
-        format!("{} replaced by {by}", counted(count))
+        format!("{} replaced by {by}", messages_in_words(count))
     }
 }
