@@ -70,7 +70,7 @@ impl Window {
 /// Messages that fit a window, in the caller's type.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Fitted<M = Message> {
+pub struct FittedMessages<M = Message> {
     /// The messages to send, in order. Kept messages are unchanged, and an extract replaces the omitted
     /// messages. Every tool call has a result.
     pub messages: Vec<M>,
@@ -109,7 +109,10 @@ pub struct Fitted<M = Message> {
 ///
 /// # Errors
 /// [`ContextOverflow`] if not even the beginning and end of the newest typed message fit beside the fixed tokens.
-pub fn fit<M: FittableMessage>(messages: &[M], window: &Window) -> Result<Fitted<M>, ContextOverflow> {
+pub fn fit<M: FittableMessage>(
+    messages: &[M],
+    window: &Window,
+) -> Result<FittedMessages<M>, ContextOverflow> {
     fit_with(messages, window, Arc::new(WindowFillingStrategy::default()))
 }
 
@@ -121,7 +124,7 @@ pub fn fit_with<M: FittableMessage>(
     messages: &[M],
     window: &Window,
     strategy: Arc<dyn CompactionStrategy>,
-) -> Result<Fitted<M>, ContextOverflow> {
+) -> Result<FittedMessages<M>, ContextOverflow> {
     let format = MessageFormat { read: M::to_content, write: M::from_messages };
     fit_as(messages, window, strategy, &format)
 }
@@ -148,7 +151,7 @@ pub fn fit_with<M: FittableMessage>(
 ///
 /// # Errors
 /// As [`fit`].
-pub fn fit_openai(messages: &[Value], window: &Window) -> Result<Fitted<Value>, ContextOverflow> {
+pub fn fit_openai(messages: &[Value], window: &Window) -> Result<FittedMessages<Value>, ContextOverflow> {
     let format = MessageFormat { read: openai::read_message, write: openai::write_message };
     fit_as(messages, window, Arc::new(WindowFillingStrategy::default()), &format)
 }
@@ -180,7 +183,7 @@ pub fn fit_openai(messages: &[Value], window: &Window) -> Result<Fitted<Value>, 
 ///
 /// # Errors
 /// As [`fit`].
-pub fn fit_anthropic(messages: &[Value], window: &Window) -> Result<Fitted<Value>, ContextOverflow> {
+pub fn fit_anthropic(messages: &[Value], window: &Window) -> Result<FittedMessages<Value>, ContextOverflow> {
     let format = MessageFormat { read: anthropic::read_message, write: anthropic::write_message };
     fit_as(messages, window, Arc::new(WindowFillingStrategy::default()), &format)
 }
@@ -191,7 +194,7 @@ fn fit_as<M: Clone>(
     window: &Window,
     strategy: Arc<dyn CompactionStrategy>,
     format: &MessageFormat<M>,
-) -> Result<Fitted<M>, ContextOverflow> {
+) -> Result<FittedMessages<M>, ContextOverflow> {
     let mut conversation = MessageOnlyHistory::new(window.counter.clone());
     let mut fixed_tokens = window.fixed_tokens;
     let mut places = Vec::with_capacity(messages.len());
@@ -211,7 +214,7 @@ fn fit_as<M: Clone>(
     let MessageOnlyHistory { history: whole, names } = conversation;
     let history = edited(&whole, fixed_tokens, window, strategy)?;
     let tokens = meter::read(&history, fixed_tokens).total;
-    Ok(Fitted { tokens, ..fitted_messages(messages, &places, (&whole, &history), &names, format) })
+    Ok(FittedMessages { tokens, ..fitted_messages(messages, &places, (&whole, &history), &names, format) })
 }
 
 /// The place of a given message in the history.

@@ -66,5 +66,5 @@ pub mod truncate;
 pub mod usage;
 
 pub use self::fit::{
-    FittableContent, FittableMessage, Fitted, Window, fit, fit_anthropic, fit_openai, fit_with,
+    FittableContent, FittableMessage, FittedMessages, Window, fit, fit_anthropic, fit_openai, fit_with,
 };

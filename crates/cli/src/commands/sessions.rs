@@ -31,7 +31,7 @@ use crate::term::style::TextPainter;
 use crate::term::text::{fit, one_line, pad};
 use crate::term::transcript::{TranscriptRenderer, TranscriptTarget};
 use crate::term::ui_event::{self, UiEvent};
-use crate::undo_check::{self, Offers};
+use crate::undo_check::{self, UndoOptions};
 
 use super::{AgentRequirement, reading};
 
@@ -187,7 +187,7 @@ async fn unfinished_answer(
 pub(super) fn conversation(
     events: &[Event],
     from: usize,
-    offers: &Offers,
+    offers: &UndoOptions,
     mut transcript: TranscriptRenderer,
 ) -> String {
     let gone = removed_messages::removed_by_edit(events);
