@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use longhaul_core::budget::ASSUMED_WINDOW;
 
-use super::{ServedModelChoice, reachable};
+use super::ServedModelChoice;
+use super::listener::reachable;
 use crate::environment::{AGENT_FILE, CliEnvironment};
 use crate::failure::Outcome;
 use crate::term::human::{self, grouped};
