@@ -332,21 +332,19 @@ impl UserText {
         let TypedMessageInfo { is_goal, has_own_words, .. } = self.messages[message];
         let mut rules = RuleList::default();
         let mut markup = MarkupRules::of(&text);
-        for (threshold_at, line) in lines.iter().enumerate() {
-            let is_item = is_list_item(line) && !code.is_code(threshold_at);
+        for (line_at, line) in lines.iter().enumerate() {
+            let is_item = is_list_item(line) && !code.is_code(line_at);
             let has_label = has_label(line);
             // Every line is read, because markup may begin on a line that is said again later.
             let markup_score = markup.read_line(line);
             let is_rule = rules.read_line(line, is_item) || !has_label && begins_with_heading(line);
-            if repeated.get(&line_key(line)).is_some_and(|newest| *newest != (message, threshold_at)) {
+            if repeated.get(&line_key(line)).is_some_and(|newest| *newest != (message, line_at)) {
                 continue;
             }
-            let line_rule =
-                LineRule { is_code: code.is_code(threshold_at), has_label, is_rule, markup_score };
+            let line_rule = LineRule { is_code: code.is_code(line_at), has_label, is_rule, markup_score };
             for (sentence_at, sentence) in item_spans(line.trim_end()).into_iter().enumerate() {
-                let is_said_again = repeated
-                    .get(&line_key(sentence))
-                    .is_some_and(|newest| *newest != (message, threshold_at));
+                let is_said_again =
+                    repeated.get(&line_key(sentence)).is_some_and(|newest| *newest != (message, line_at));
                 if sentence.trim().is_empty() || is_said_again {
                     continue;
                 }
@@ -358,7 +356,7 @@ impl UserText {
                         text: part.into(),
                         tokens,
                         message,
-                        line: threshold_at,
+                        line: line_at,
                         rank,
                         is_item,
                         order_score: score,
@@ -596,11 +594,11 @@ fn repeated_lines(texts: &[Vec<&str>]) -> BTreeMap<String, (usize, usize)> {
     let mut newest = BTreeMap::new();
     let is_long = |sentence: &&str| sentence.split_whitespace().nth(SHORT_WORDS).is_some();
     for (message, lines) in texts.iter().enumerate() {
-        for (threshold_at, line) in lines.iter().enumerate() {
+        for (line_at, line) in lines.iter().enumerate() {
             for sentence in sentence_spans(line.trim_end()).into_iter().filter(is_long) {
-                newest.insert(line_key(sentence), (message, threshold_at));
+                newest.insert(line_key(sentence), (message, line_at));
             }
-            newest.insert(line_key(line), (message, threshold_at));
+            newest.insert(line_key(line), (message, line_at));
         }
     }
     newest
