@@ -431,8 +431,8 @@ impl UpstreamClient<'_> {
         if let Some(text) = text.as_ref().filter(|_| is_withheld(&error)) {
             return Ok(TranslatedStart::Answered(Box::new(withheld_answer(&error, text))));
         }
-        let is_passing = error.retryable || error.code == ErrorCode::TruncatedStream;
-        if text.is_some() && is_passing && self.request.may_reconnect() {
+        let is_transient = error.retryable || error.code == ErrorCode::TruncatedStream;
+        if text.is_some() && is_transient && self.request.may_reconnect() {
             let pieces = said.into_iter().map(Ok).chain([Err(error)]);
             return Ok(TranslatedStart::Speaking(Box::pin(futures_util::stream::iter(pieces))));
         }
