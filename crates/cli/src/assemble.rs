@@ -130,7 +130,10 @@ pub(crate) async fn agent(
 ///
 /// # Errors
 /// Usage, for an unusable server.
-pub(crate) async fn said(place: &CliEnvironment, model: &ModelConfig) -> Outcome<(ModelOrigin, Limits)> {
+pub(crate) async fn server_limits(
+    place: &CliEnvironment,
+    model: &ModelConfig,
+) -> Outcome<(ModelOrigin, Limits)> {
     let provider = provider(place, model, DeclaredLimits::default())?;
     Ok((provider.origin(), provider.limits().await))
 }
@@ -171,7 +174,7 @@ fn say(sandbox: &Sandbox) {
 /// Lists the agent files that commands can change, one per line.
 pub(crate) fn say_exposed(place: &CliEnvironment, sandbox: &Sandbox) {
     for file in &sandbox.report().agent_files {
-        out::told(&format!(
+        out::print_message(&format!(
             "note   commands can change the agent file {}, and that holds from the next start: keep it outside \
              the workspace, and name it with --config\n",
             place.shown(file)

@@ -107,7 +107,7 @@ pub(crate) async fn open_or_read(place: &CliEnvironment, max_blob_bytes: u64) ->
 ///
 /// # Errors
 /// The errors of [`open`].
-pub(crate) async fn hold(place: &CliEnvironment) -> Outcome<DataFolderGuard> {
+pub(crate) async fn lock_folder(place: &CliEnvironment) -> Outcome<DataFolderGuard> {
     make_private(&place.data_dir)?;
     once_free(place, async || SqliteStore::lock_folder(&place.data_dir).await).await
 }
@@ -129,7 +129,7 @@ async fn once_free<T>(place: &CliEnvironment, take: impl AsyncFn() -> Result<T, 
         let since = *waited_since.get_or_insert_with(|| {
             tracing::debug!(folder = %folder.display(), "the data folder's server is shutting down: waiting \
                                                          for it");
-            out::told(&format!(
+            out::print_message(&format!(
                 "another longhaul is shutting down here and finishes its answers: waiting for it, {} s at \
                  most …\n",
                 DRAINING.as_secs()

@@ -49,7 +49,7 @@ pub(crate) async fn model(place: &CliEnvironment, named: Option<&str>) -> Option
 
 /// Describes a model chosen because of a key in the environment. Returns `None` if the server was named, or if a server
 /// of this machine answers.
-pub(crate) fn said(completed: &ResolvedConfig) -> Option<String> {
+pub(crate) fn describe_choice(completed: &ResolvedConfig) -> Option<String> {
     let model = &completed.config.model;
     let is_found = !completed.names_a_server && model.provider.kind().is_some_and(Kind::is_hosted);
     let variable = model.api_key_env.as_deref().filter(|_| is_found)?;
@@ -69,7 +69,7 @@ pub(crate) fn terms(completed: &ResolvedConfig) -> String {
 
 /// Warns in the log about the model that was chosen by default, because each call costs money.
 pub(crate) fn log_choice(completed: &ResolvedConfig) {
-    if let Some(said) = said(completed) {
+    if let Some(said) = describe_choice(completed) {
         tracing::warn!("no model was chosen; {said} is used, {}", terms(completed));
     }
 }

@@ -72,7 +72,7 @@ impl ModelFacts {
     /// # Errors
     /// Usage, for an unusable server.
     pub(crate) async fn ask(place: &CliEnvironment, config: &AgentConfig) -> Outcome<(ModelOrigin, Self)> {
-        let (origin, said) = assemble::said(place, &config.model).await?;
+        let (origin, said) = assemble::server_limits(place, &config.model).await?;
         let learned = counting::calibrations(place, &config.model.base_url);
         let unasked = Self::unasked(config, &learned, &origin);
         let facts = Self { declared: config_agent::declared_limits(config), said, ..unasked };

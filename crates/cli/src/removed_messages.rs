@@ -93,7 +93,7 @@ fn ranges(ops: &[ViewOperation]) -> Vec<LogRange> {
 }
 
 /// Returns the active edits of a history before an edit, or all active edits without one.
-pub(crate) fn before<'a>(history: &'a History, edit: Option<&ViewEdit>) -> Vec<&'a ViewEdit> {
+pub(crate) fn active_edits_before<'a>(history: &'a History, edit: Option<&ViewEdit>) -> Vec<&'a ViewEdit> {
     let earlier = history.edits().iter().take_while(|state| edit.is_none_or(|edit| state.edit.id != edit.id));
     earlier.filter(|state| state.active).map(|state| &*state.edit).collect()
 }
@@ -157,7 +157,11 @@ mod tests {
         assert_eq!(gone.values().map(|gone| gone.messages).sum::<u64>(), upto(60));
         let newest = history.edits().last().unwrap();
         assert_eq!(
-            RemovedMessages::by(&newest.edit.ops, &before(&history, Some(&newest.edit)), &history),
+            RemovedMessages::by(
+                &newest.edit.ops,
+                &active_edits_before(&history, Some(&newest.edit)),
+                &history
+            ),
             gone["e3"]
         );
     }

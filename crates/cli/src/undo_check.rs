@@ -16,7 +16,7 @@ use crate::removed_messages::{self, RemovedMessages};
 use crate::term::ui_event::{UiEvent, UndoOption};
 
 /// The undo option of every edit of a session, by the edit's id.
-pub(crate) type Offers = BTreeMap<String, UndoOption>;
+pub(crate) type UndoOptions = BTreeMap<String, UndoOption>;
 
 /// Completes the notice of a new edit: the strategy, the removed messages, and whether the edit can
 /// be undone. An edit in progress also gets its writer.
@@ -34,7 +34,7 @@ pub(crate) async fn complete(session: &Session, happening: &mut UiEvent) {
         let gone = (state.edit.kind == EditKind::Compaction).then(|| {
             RemovedMessages::by(
                 &state.edit.ops,
-                &removed_messages::before(run.history(), Some(&state.edit)),
+                &removed_messages::active_edits_before(run.history(), Some(&state.edit)),
                 run.history(),
             )
         });
@@ -47,15 +47,15 @@ pub(crate) async fn complete(session: &Session, happening: &mut UiEvent) {
 }
 
 /// Returns the options of a session now.
-pub(crate) fn undo_options_of_run(run: &Run) -> Offers {
+pub(crate) fn undo_options_of_run(run: &Run) -> UndoOptions {
     let history = run.history();
     history.edits().iter().map(|state| (name(state), of(history, state, || fits(run, state)))).collect()
 }
 
 /// Returns the options of a log. The room is that of its newest call. Without a call the room is unknown, and
 /// is no obstacle.
-pub(crate) fn undo_options_of_log(events: &[Event]) -> Offers {
-    let Ok(history) = History::fold(events) else { return Offers::default() };
+pub(crate) fn undo_options_of_log(events: &[Event]) -> UndoOptions {
+    let Ok(history) = History::fold(events) else { return UndoOptions::default() };
     let newest = events.iter().rev().find_map(|event| match &event.body {
         EventBody::StepStarted(start) => Some(StepStart::clone(start)),
         _ => None,

@@ -17,14 +17,14 @@ use crate::strategy::CompactionStrategy;
 mod anthropic;
 mod blocks;
 mod call_names;
-mod filling;
 mod openai;
 mod own;
+mod window_filling;
 
 use self::call_names::CallNames;
-use self::filling::Filling;
 pub use self::own::{FittableContent, FittableMessage};
 use self::own::{MessageFormat, fitted_messages};
+use self::window_filling::WindowFillingStrategy;
 
 /// The maximum number of edits. One is usual; a second follows if the first makes too little room.
 const MAX_EDITS: usize = 8;
@@ -70,7 +70,7 @@ impl Window {
 /// Messages that fit a window, in the caller's type.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Fitted<M = Message> {
+pub struct FittedMessages<M = Message> {
     /// The messages to send, in order. Kept messages are unchanged, and an extract replaces the omitted
     /// messages. Every tool call has a result.
     pub messages: Vec<M>,
@@ -109,8 +109,11 @@ pub struct Fitted<M = Message> {
 ///
 /// # Errors
 /// [`ContextOverflow`] if not even the beginning and end of the newest typed message fit beside the fixed tokens.
-pub fn fit<M: FittableMessage>(messages: &[M], window: &Window) -> Result<Fitted<M>, ContextOverflow> {
-    fit_with(messages, window, Arc::new(Filling::default()))
+pub fn fit<M: FittableMessage>(
+    messages: &[M],
+    window: &Window,
+) -> Result<FittedMessages<M>, ContextOverflow> {
+    fit_with(messages, window, Arc::new(WindowFillingStrategy::default()))
 }
 
 /// Fits messages as [`fit`] does, with another strategy. A strategy that asks for a summary gets an extract.
@@ -121,7 +124,7 @@ pub fn fit_with<M: FittableMessage>(
     messages: &[M],
     window: &Window,
     strategy: Arc<dyn CompactionStrategy>,
-) -> Result<Fitted<M>, ContextOverflow> {
+) -> Result<FittedMessages<M>, ContextOverflow> {
     let format = MessageFormat { read: M::to_content, write: M::from_messages };
     fit_as(messages, window, strategy, &format)
 }
@@ -148,9 +151,9 @@ pub fn fit_with<M: FittableMessage>(
 ///
 /// # Errors
 /// As [`fit`].
-pub fn fit_openai(messages: &[Value], window: &Window) -> Result<Fitted<Value>, ContextOverflow> {
+pub fn fit_openai(messages: &[Value], window: &Window) -> Result<FittedMessages<Value>, ContextOverflow> {
     let format = MessageFormat { read: openai::read_message, write: openai::write_message };
-    fit_as(messages, window, Arc::new(Filling::default()), &format)
+    fit_as(messages, window, Arc::new(WindowFillingStrategy::default()), &format)
 }
 
 /// Fits the `messages` of a request in the format of Anthropic's Messages API, as [`fit`] does. Messages that stay keep
@@ -180,9 +183,9 @@ pub fn fit_openai(messages: &[Value], window: &Window) -> Result<Fitted<Value>, 
 ///
 /// # Errors
 /// As [`fit`].
-pub fn fit_anthropic(messages: &[Value], window: &Window) -> Result<Fitted<Value>, ContextOverflow> {
+pub fn fit_anthropic(messages: &[Value], window: &Window) -> Result<FittedMessages<Value>, ContextOverflow> {
     let format = MessageFormat { read: anthropic::read_message, write: anthropic::write_message };
-    fit_as(messages, window, Arc::new(Filling::default()), &format)
+    fit_as(messages, window, Arc::new(WindowFillingStrategy::default()), &format)
 }
 
 /// Fits messages of a format.
@@ -191,7 +194,7 @@ fn fit_as<M: Clone>(
     window: &Window,
     strategy: Arc<dyn CompactionStrategy>,
     format: &MessageFormat<M>,
-) -> Result<Fitted<M>, ContextOverflow> {
+) -> Result<FittedMessages<M>, ContextOverflow> {
     let mut conversation = MessageOnlyHistory::new(window.counter.clone());
     let mut fixed_tokens = window.fixed_tokens;
     let mut places = Vec::with_capacity(messages.len());
@@ -211,7 +214,7 @@ fn fit_as<M: Clone>(
     let MessageOnlyHistory { history: whole, names } = conversation;
     let history = edited(&whole, fixed_tokens, window, strategy)?;
     let tokens = meter::read(&history, fixed_tokens).total;
-    Ok(Fitted { tokens, ..fitted_messages(messages, &places, (&whole, &history), &names, format) })
+    Ok(FittedMessages { tokens, ..fitted_messages(messages, &places, (&whole, &history), &names, format) })
 }
 
 /// The place of a given message in the history.

@@ -33,8 +33,6 @@ pub mod ids;
 pub mod message;
 pub mod metadata;
 pub mod meter;
-#[doc(hidden)]
-pub mod moment;
 pub mod orders;
 mod parallel;
 #[doc(hidden)]
@@ -61,10 +59,12 @@ pub mod stop_flag;
 pub mod strategy;
 pub(crate) mod text_table;
 #[doc(hidden)]
+pub mod time_text;
+#[doc(hidden)]
 pub mod tool_schema;
 pub mod truncate;
 pub mod usage;
 
 pub use self::fit::{
-    FittableContent, FittableMessage, Fitted, Window, fit, fit_anthropic, fit_openai, fit_with,
+    FittableContent, FittableMessage, FittedMessages, Window, fit, fit_anthropic, fit_openai, fit_with,
 };

@@ -27,11 +27,11 @@ mod extract;
 mod facts;
 mod imported_summary;
 mod prune;
-mod pruning;
+mod pruning_agent;
 mod restore;
-mod said_rules;
 mod transcript;
 mod truncation;
+mod unconfirmed_rules;
 mod unit_tokens;
 mod verbatim;
 mod view_units;
@@ -268,9 +268,9 @@ pub fn plan(
     fixed_tokens: impl Into<PlannedPrefixTokens>,
     budget: &Budget,
     policy: &CompactionPolicy,
-    occasion: &PlanTrigger,
+    trigger: &PlanTrigger,
 ) -> Plan {
-    plan_with(history, fixed_tokens, budget, policy, occasion, None)
+    plan_with(history, fixed_tokens, budget, policy, trigger, None)
 }
 
 /// Plans like [`plan`], with a precomputed summary. A summary that still matches the view is committed. If the
@@ -281,15 +281,15 @@ pub fn plan_with(
     fixed_tokens: impl Into<PlannedPrefixTokens>,
     budget: &Budget,
     policy: &CompactionPolicy,
-    occasion: &PlanTrigger,
+    trigger: &PlanTrigger,
     candidate: Option<&SummaryDraft>,
 ) -> Plan {
     let fixed = fixed_tokens.into();
     let now = meter::read(history, fixed.now);
     let bound = now.bound();
-    let line = line_at(history, fixed.now, budget, policy, bound);
-    let acts_at = match occasion {
-        PlanTrigger::Routine => line.tokens,
+    let threshold = threshold_at(history, fixed.now, budget, policy, bound);
+    let acts_at = match trigger {
+        PlanTrigger::Routine => threshold.tokens,
         PlanTrigger::Pause => pause_target(budget),
         PlanTrigger::Overflow | PlanTrigger::Requested { .. } => 0,
     };
@@ -297,14 +297,14 @@ pub fn plan_with(
     if acts_at > 0 && (!policy.enabled || bound < acts_at) {
         return Plan::Fits;
     }
-    let no_progress = *occasion == PlanTrigger::Routine && no_progress(history, budget);
+    let no_progress = *trigger == PlanTrigger::Routine && no_progress(history, budget);
     // Another edit of a view that has hardly grown would save little, and would void the provider's prompt cache again.
     if no_progress && bound <= budget.usable {
         return Plan::Fits;
     }
-    let context = PlanContext::new(history, fixed.after_edit, *budget, policy, occasion, now, line);
+    let context = PlanContext::new(history, fixed.after_edit, *budget, policy, trigger, now, threshold);
     // The server has counted the request, so neither the threshold nor the growth since the last edit matters.
-    if *occasion == PlanTrigger::Overflow {
+    if *trigger == PlanTrigger::Overflow {
         return context.after_refusal();
     }
     // A ready summary goes before pruning. A pruned result changes the items that the draft covers and voids the draft.
@@ -333,9 +333,12 @@ pub fn swap(
     stand_in: &EditId,
 ) -> Option<ViewEdit> {
     let now = meter::read(history, fixed_tokens);
-    let line = line_at(history, fixed_tokens, budget, policy, now.bound());
-    let occasion = PlanTrigger::Routine;
-    draft.swapped(stand_in, &PlanContext::new(history, fixed_tokens, *budget, policy, &occasion, now, line))
+    let threshold = threshold_at(history, fixed_tokens, budget, policy, now.bound());
+    let trigger = PlanTrigger::Routine;
+    draft.swapped(
+        stand_in,
+        &PlanContext::new(history, fixed_tokens, *budget, policy, &trigger, now, threshold),
+    )
 }
 
 /// Returns the draft of a background summary, if the view is near the threshold where the policy acts.
@@ -380,7 +383,7 @@ pub fn plan_early_in_background(
     }
     let draft = ahead_from(history, fixed_tokens, budget, policy, budget.window / 100 * EARLY_PERCENT)?;
     // An early summary saves little, and the view is full again after a few steps.
-    let is_urgent = bound >= line(history, fixed_tokens, budget, policy).tokens / 100 * URGENT_PERCENT;
+    let is_urgent = bound >= threshold(history, fixed_tokens, budget, policy).tokens / 100 * URGENT_PERCENT;
     (is_urgent || draft.savings_tokens() >= budget.usable / MIN_SAVED_SHARE).then_some(draft)
 }
 
@@ -394,9 +397,9 @@ fn ahead_from(
 ) -> Option<Box<SummaryDraft>> {
     let fixed = fixed_tokens.into();
     let now = meter::read(history, fixed.now);
-    let line = line_at(history, fixed.now, budget, policy, now.bound());
+    let threshold = threshold_at(history, fixed.now, budget, policy, now.bound());
     // A view that grows fast gets a start two calls before the threshold, so that the model has time to write.
-    let near = line.tokens.saturating_sub((line.tokens / 16).max(2 * growth(history))).min(from);
+    let near = threshold.tokens.saturating_sub((threshold.tokens / 16).max(2 * growth(history))).min(from);
     if !policy.enabled
         || policy.writer == SummaryWriterModel::Nobody
         || now.bound() < near
@@ -409,9 +412,9 @@ fn ahead_from(
         return None;
     }
     let context =
-        PlanContext::new(history, fixed.after_edit, *budget, policy, &PlanTrigger::Routine, now, line);
-    let choice = policy.strategy.ahead(&context)?;
-    match context.accept(choice)? {
+        PlanContext::new(history, fixed.after_edit, *budget, policy, &PlanTrigger::Routine, now, threshold);
+    let selection = policy.strategy.background_selection(&context)?;
+    match context.accept(selection)? {
         // An edit without a model call takes no time, so an early start gains nothing.
         Plan::Summarise(draft) => Some(draft),
         _ => None,
@@ -424,12 +427,12 @@ pub(crate) fn extract_draft(
     fixed_tokens: impl Into<PlannedPrefixTokens>,
     budget: &Budget,
     policy: &CompactionPolicy,
-    occasion: &PlanTrigger,
+    trigger: &PlanTrigger,
 ) -> Option<SummaryDraft> {
     let fixed = fixed_tokens.into();
     let now = meter::read(history, fixed.now);
-    let line = line_at(history, fixed.now, budget, policy, now.bound());
-    PlanContext::new(history, fixed.after_edit, *budget, policy, occasion, now, line).extract_draft()
+    let threshold = threshold_at(history, fixed.now, budget, policy, now.bound());
+    PlanContext::new(history, fixed.after_edit, *budget, policy, trigger, now, threshold).extract_draft()
 }
 
 /// Returns the plan for a compaction without any summary: truncation, or the overflow error.
@@ -438,29 +441,29 @@ pub(crate) fn without_summary(
     fixed_tokens: impl Into<PlannedPrefixTokens>,
     budget: &Budget,
     policy: &CompactionPolicy,
-    occasion: &PlanTrigger,
+    trigger: &PlanTrigger,
 ) -> Plan {
     let fixed = fixed_tokens.into();
     let now = meter::read(history, fixed.now);
-    let line = line_at(history, fixed.now, budget, policy, now.bound());
-    let context = PlanContext::new(history, fixed.after_edit, *budget, policy, occasion, now, line);
+    let threshold = threshold_at(history, fixed.now, budget, policy, now.bound());
+    let context = PlanContext::new(history, fixed.after_edit, *budget, policy, trigger, now, threshold);
     LastResortPlanner::new(&context).plan()
 }
 
 /// Returns the policy's present threshold and the reason. Displays show the threshold, and [`plan`] compares
 /// the meter's bound with it.
 #[doc(hidden)]
-pub fn line(
+pub fn threshold(
     history: &History,
     fixed_tokens: u64,
     budget: &Budget,
     policy: &CompactionPolicy,
 ) -> TriggerThreshold {
     let bound = meter::read(history, fixed_tokens).bound();
-    line_at(history, fixed_tokens, budget, policy, bound)
+    threshold_at(history, fixed_tokens, budget, policy, bound)
 }
 
-fn line_at(
+fn threshold_at(
     history: &History,
     fixed_tokens: u64,
     budget: &Budget,
@@ -477,7 +480,7 @@ fn line_at(
     let scale = bound as f64 / counted.max(1) as f64;
     let settled = history.edited_tokens().map(|view| ((fixed_tokens + view) as f64 * scale) as u64);
     let prices = policy.prices.as_ref().filter(|prices| prices.are_known());
-    let outlook = ThresholdInput {
+    let input = ThresholdInput {
         usable_tokens: budget.usable,
         fixed_tokens,
         bound_tokens: bound,
@@ -487,8 +490,8 @@ fn line_at(
         cache_is_cold: prices.is_some_and(|prices| history.is_cold(prices.cache_life_ms)),
     };
     // Strategies of other programs may return any number.
-    let line = policy.strategy.line(&outlook);
-    TriggerThreshold { tokens: line.tokens.min(budget.usable), ..line }
+    let threshold = policy.strategy.threshold(&input);
+    TriggerThreshold { tokens: threshold.tokens.min(budget.usable), ..threshold }
 }
 
 /// Returns the growth of the view per call, in tokens.
@@ -512,7 +515,7 @@ fn no_progress(history: &History, budget: &Budget) -> bool {
 }
 
 /// Returns a number of messages in words: `1 message`, `12 messages`.
-fn counted(messages: u64) -> String {
+fn messages_in_words(messages: u64) -> String {
     format!("{messages} message{}", if messages == 1 { "" } else { "s" })
 }
 

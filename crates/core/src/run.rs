@@ -178,8 +178,8 @@ impl Run {
     }
 
     /// Returns the policy's present threshold.
-    pub fn line(&self) -> TriggerThreshold {
-        self.state.session.line()
+    pub fn threshold(&self) -> TriggerThreshold {
+        self.state.session.threshold()
     }
 
     /// Returns the events that pin an order for a user; none if an active order says the same and replaces nothing.
@@ -243,9 +243,9 @@ impl Run {
             }
             RunLoopInput::Counted(tokens) => self.counted(tokens, out),
             RunLoopInput::ModelBegan => server_wait::model_began(&mut self.state, out),
-            RunLoopInput::ModelAnswered(answer) => calling::answered(&mut self.state, answer, out),
+            RunLoopInput::ModelAnswered(answer) => calling::handle_answer(&mut self.state, answer, out),
             RunLoopInput::ModelFailed { failure, partial } => {
-                calling::failed(&mut self.state, failure, partial, out)
+                calling::handle_failure(&mut self.state, failure, partial, out)
             }
             RunLoopInput::ModelStopped { partial, usage } => {
                 // The call may have ended by itself before the stop reached it.
@@ -322,16 +322,16 @@ impl Run {
             AppendContinuation::AfterOverflow => self.after_overflow(out),
             AppendContinuation::Wait(wait) => server_wait::begin_wait(&mut self.state, None, wait, out),
             AppendContinuation::RunTool(call) => tools::run_tool(&mut self.state, &call, out),
-            AppendContinuation::AskApproval(call) => tools::ask(&mut self.state, &call, out),
+            AppendContinuation::AskApproval(call) => tools::ask_approval(&mut self.state, &call, out),
             AppendContinuation::ToolStored(call) => tools::tool_stored(&mut self.state, &call, out),
             AppendContinuation::Decided(call) => tools::decision_stored(&mut self.state, &call, out),
-            AppendContinuation::ActOn { plan, occasion } => {
+            AppendContinuation::ActOn { plan, trigger } => {
                 if !self.state.stop_at_boundary(out) {
-                    self.compactor.act_on(&mut self.state, *plan, occasion, out);
+                    self.compactor.act_on(&mut self.state, *plan, trigger, out);
                 }
             }
-            AppendContinuation::Compact(occasion) => {
-                self.compactor.plan_and_act(&mut self.state, occasion, out);
+            AppendContinuation::Compact(trigger) => {
+                self.compactor.plan_and_act(&mut self.state, trigger, out);
             }
             AppendContinuation::Finish { end, error } => self.state.finish(end, error, out),
             AppendContinuation::Ended(end) => self.state.ended(end, out),

@@ -31,16 +31,16 @@ use crate::strategy::CompactionStrategy;
 /// Returns whether a request waits for a summary that it needs. `waits` tells whether the settings want that.
 ///
 /// Without a wait an extract takes the summary's place at once.
-pub fn may_wait_for_summary(waits: bool, writer_rests: bool, occasion: &PlanTrigger) -> bool {
+pub fn may_wait_for_summary(waits: bool, writer_rests: bool, trigger: &PlanTrigger) -> bool {
     // A person who asks for a compaction asks for its summary, so this writer is asked in any case.
-    waits && !writer_rests || matches!(occasion, PlanTrigger::Requested { .. })
+    waits && !writer_rests || matches!(trigger, PlanTrigger::Requested { .. })
 }
 
 /// Returns whether a plan that needs a summary lets it take the place of the extract that stands in the view. Otherwise the
 /// summary would cover an extract, which holds only a part of the messages.
-pub fn may_replace_extract(waits: bool, has_extract: bool, occasion: &PlanTrigger) -> bool {
+pub fn may_replace_extract(waits: bool, has_extract: bool, trigger: &PlanTrigger) -> bool {
     // A client's own request, a pause and a refusal have a plan of their own.
-    waits && has_extract && *occasion == PlanTrigger::Routine
+    waits && has_extract && *trigger == PlanTrigger::Routine
 }
 
 /// The facts that decide whether a background summary may begin.
@@ -77,8 +77,8 @@ pub enum CancelledCompaction {
 
 /// Returns what follows a compaction that a hook cancelled. A hook may prevent a compaction, but must not keep a
 /// request from fitting. `fits_the_window` tells whether the request fits with less room for the answer than usual.
-pub fn after_cancellation(occasion: &PlanTrigger, fits_the_window: impl Fn() -> bool) -> CancelledCompaction {
-    match occasion {
+pub fn after_cancellation(trigger: &PlanTrigger, fits_the_window: impl Fn() -> bool) -> CancelledCompaction {
+    match trigger {
         PlanTrigger::Requested { .. } => CancelledCompaction::Refuse,
         // The room that is kept for the answer may be used: the answer is shorter then, and the hook is obeyed.
         PlanTrigger::Routine | PlanTrigger::Pause if fits_the_window() => CancelledCompaction::Leave,
@@ -90,11 +90,11 @@ pub fn after_cancellation(occasion: &PlanTrigger, fits_the_window: impl Fn() -> 
 /// Returns whether a hook's earlier cancellation still holds, so that the hook is not asked again. A cancellation must not
 /// make a request fail that a compaction would save.
 pub fn is_cancellation_in_force(
-    occasion: &PlanTrigger,
+    trigger: &PlanTrigger,
     was_cancelled: bool,
     fits_the_window: impl FnOnce() -> bool,
 ) -> bool {
-    *occasion == PlanTrigger::Routine && was_cancelled && fits_the_window()
+    *trigger == PlanTrigger::Routine && was_cancelled && fits_the_window()
 }
 
 /// Returns whether a hook's answer is kept for the next requests of a conversation. A cancellation ends once an edit had to

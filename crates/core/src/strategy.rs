@@ -71,17 +71,17 @@ pub trait CompactionStrategy: Send + Sync {
 
     /// Returns the current threshold for [`StrategyTrigger::Planner`], in tokens of the whole request. The planner caps
     /// the threshold at the usable room. The method runs before every step and must not look at the view.
-    fn line(&self, outlook: &ThresholdInput<'_>) -> TriggerThreshold {
-        TriggerThreshold { tokens: outlook.usable_tokens, why: String::new() }
+    fn threshold(&self, input: &ThresholdInput<'_>) -> TriggerThreshold {
+        TriggerThreshold { tokens: input.usable_tokens, why: String::new() }
     }
 
     /// Returns the units that a background summary may cover while work continues.
-    fn ahead(&self, _context: &PlanContext<'_>) -> Option<CompactionSelection> {
+    fn background_selection(&self, _context: &PlanContext<'_>) -> Option<CompactionSelection> {
         None
     }
 
     /// Returns whether a step waits for a summary that was not precomputed. If not, an extract replaces the summary.
-    fn waits(&self) -> bool {
+    fn waits_for_summary(&self) -> bool {
         true
     }
 
@@ -119,21 +119,21 @@ impl ProtectionLevel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionSelection {
     /// One flag for each unit: `true` if the unit is dropped.
-    pub gone: Vec<bool>,
+    pub dropped: Vec<bool>,
     /// Tool results that stay as placeholders, as indices into the view, ascending.
     pub cleared: Vec<usize>,
-    /// Typed messages that stay, cut to their beginning and end. Their units are not gone.
+    /// Typed messages that stay, cut to their beginning and end. Their units are not dropped.
     pub shortened: Vec<ShortenedMessage>,
     /// The replacement of the dropped units.
-    pub instead: UnitReplacement,
+    pub replacement: UnitReplacement,
     /// The reason for the selection at this time, in words, if the effect does not say everything.
     pub why: String,
 }
 
 impl CompactionSelection {
-    /// Creates a selection that drops the `gone` units.
-    pub fn new(gone: Vec<bool>, instead: UnitReplacement) -> Self {
-        Self { gone, cleared: Vec::new(), shortened: Vec::new(), instead, why: String::new() }
+    /// Creates a selection that drops the `dropped` units.
+    pub fn new(dropped: Vec<bool>, replacement: UnitReplacement) -> Self {
+        Self { dropped, cleared: Vec::new(), shortened: Vec::new(), replacement, why: String::new() }
     }
 }
 

@@ -353,7 +353,7 @@ impl ProxiedRequest {
                 let mut headers = HeaderMap::new();
                 headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
                 headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-                headers::say(&mut headers, "x-longhaul-action", "waiting");
+                headers::set_header(&mut headers, "x-longhaul-action", "waiting");
                 // The status line goes out now. A later error arrives in the stream.
                 let stream = flow::delayed_stream(wire, patience, opening);
                 GatewayReply { status: StatusCode::OK, headers, body: ReplyBody::Stream(stream) }
@@ -397,8 +397,12 @@ impl ProxiedRequest {
         let is_shortened = is_shortened || route.request.proxied.deferral.is_some();
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers::say(&mut headers, "x-longhaul-view", if is_shortened { "shortened" } else { "client" });
-        headers::say(&mut headers, "x-longhaul-window", &route.budget().window_said());
+        headers::set_header(
+            &mut headers,
+            "x-longhaul-view",
+            if is_shortened { "shortened" } else { "client" },
+        );
+        headers::set_header(&mut headers, "x-longhaul-window", &route.budget().window_said());
         route.budget().say_deferred(&mut headers);
         let body = serde_json::json!({ "input_tokens": tokens }).to_string().into();
         Ok(GatewayReply { status: StatusCode::OK, headers, body: ReplyBody::Whole(body) })

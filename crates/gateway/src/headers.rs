@@ -174,7 +174,7 @@ fn trigger(text: &str) -> Result<StrategyTrigger, String> {
 }
 
 /// Sets one of the gateway's headers. Characters outside a header's alphabet become `?`.
-pub(crate) fn say(headers: &mut HeaderMap, name: &'static str, value: &str) {
+pub(crate) fn set_header(headers: &mut HeaderMap, name: &'static str, value: &str) {
     let plain: String =
         value.chars().map(|c| if c.is_ascii() && !c.is_ascii_control() { c } else { '?' }).collect();
     if let Ok(value) = HeaderValue::from_str(&plain) {

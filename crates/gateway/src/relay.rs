@@ -122,7 +122,7 @@ async fn reply(
     let status = response.status();
     server.check_place(status, response.headers())?;
     let mut headers = server.headers_for_caller(response.headers());
-    headers::say(&mut headers, "x-longhaul-upstream", &server.upstream.name);
+    headers::set_header(&mut headers, "x-longhaul-upstream", &server.upstream.name);
     let idle = server.timeouts().idle;
     let is_web_page = is_web_page(response.headers());
     let origin = response.headers().clone();

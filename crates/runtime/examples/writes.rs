@@ -34,12 +34,12 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 /// Bytes that this process has written so far.
 #[derive(Clone, Copy)]
-struct Written {
+struct WriteCounters {
     handed_over_bytes: u64,
     disk_bytes: u64,
 }
 
-impl Written {
+impl WriteCounters {
     fn now() -> Outcome<Self> {
         let io = std::fs::read_to_string("/proc/self/io")?;
         let count = |name: &str| -> Outcome<u64> {
@@ -98,12 +98,12 @@ impl World {
 
 async fn say_hi(world: &World, session: &Session, what: &str) -> Outcome<()> {
     let (seq, _) = world.event_bytes(session.id(), 0).await?;
-    let before = Written::now()?;
+    let before = WriteCounters::now()?;
     for _ in 0..MESSAGES {
         session.ask("hi").await?;
     }
     let now = world.event_bytes(session.id(), seq).await?;
-    Written::print_since(before, what, MESSAGES, now.1)
+    WriteCounters::print_since(before, what, MESSAGES, now.1)
 }
 
 async fn messages(data: &std::path::Path) -> Outcome<()> {
@@ -125,7 +125,7 @@ async fn streams(data: &std::path::Path) -> Outcome<()> {
     for _ in 0..STREAMS {
         sessions.push(world.runtime.create(None).await?);
     }
-    let (before, begun) = (Written::now()?, Instant::now());
+    let (before, begun) = (WriteCounters::now()?, Instant::now());
     for session in &sessions {
         session.send(vec![Part::text("go on")]).await?;
     }
@@ -137,7 +137,7 @@ async fn streams(data: &std::path::Path) -> Outcome<()> {
     for session in &sessions {
         bytes += world.event_bytes(session.id(), 1).await?.1;
     }
-    Written::print_since(before, &format!("{STREAMS} streams, {:.1} s", took.as_secs_f64()), 1, bytes)?;
+    WriteCounters::print_since(before, &format!("{STREAMS} streams, {:.1} s", took.as_secs_f64()), 1, bytes)?;
     world.close().await;
     Ok(())
 }

@@ -153,7 +153,7 @@ pub fn report(run: &Run, fixed: &RequestPrefixTokens, window_source: &str) -> Co
     let kind = if history.is_count_contradicted() { CountAccuracy::Estimated } else { counter.kind() };
     let exact = (kind == CountAccuracy::Exact && fits).then(|| history.view_tokens());
     let in_messages = exact.unwrap_or(left);
-    let trigger = run.line().tokens;
+    let trigger = run.threshold().tokens;
     ContextReport {
         total: reading.total,
         window: budget.window,

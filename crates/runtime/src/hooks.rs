@@ -346,7 +346,7 @@ impl fmt::Debug for HookSet {
 impl RegisteredHook {
     async fn answer<Q: HookRequest>(&self, ask: &Q) -> Result<Q::Answer, HookError> {
         let asked = self.object(ask)?;
-        typed(within(self.deadline, async { self.hook.answer(Q::EVENT, asked).await }).await?)
+        typed(answer_within(self.deadline, async { self.hook.answer(Q::EVENT, asked).await }).await?)
     }
 
     /// Returns the request as a JSON object, with the event's name first.
@@ -366,7 +366,7 @@ impl RegisteredHook {
 
 /// Returns an answer, unless the answer is late or the hook panics. A closure may panic before there is a future, and
 /// after.
-async fn within<T>(
+async fn answer_within<T>(
     deadline: Duration,
     answering: impl Future<Output = Result<T, HookError>>,
 ) -> Result<T, HookError> {
@@ -414,7 +414,7 @@ fn typed<A: HookResponse>(answer: Value) -> Result<A, HookError> {
 }
 
 /// Parses the output of a command or a server as JSON; empty output is `null`.
-fn written(bytes: &[u8]) -> Result<Value, HookError> {
+fn parse_output(bytes: &[u8]) -> Result<Value, HookError> {
     match bytes.trim_ascii() {
         [] => Ok(Value::Null),
         bytes => serde_json::from_slice(bytes).map_err(|_| HookError::NotAnAnswer),

@@ -232,7 +232,7 @@ pub use async_trait::async_trait;
 pub use bytes::Bytes;
 pub use longhaul_core as core;
 pub use longhaul_core::{
-    FittableContent, FittableMessage, Fitted, Window, fit, fit_anthropic, fit_openai, fit_with,
+    FittableContent, FittableMessage, FittedMessages, Window, fit, fit_anthropic, fit_openai, fit_with,
 };
 pub use longhaul_providers as providers;
 pub use longhaul_store as store;

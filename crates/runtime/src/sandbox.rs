@@ -379,7 +379,7 @@ impl Sandbox {
         let guards = ChildGuards {
             // Listing the grants reads folders, so the child's own thread does it.
             grants: confined
-                .then(|| -> child::Grants { Box::new(move || grants::grants(&policy, &private).list) }),
+                .then(|| -> child::GrantMaker { Box::new(move || grants::grants(&policy, &private).list) }),
             // Where the probe found no filter, children start without one. A denied network was refused above.
             network: self.status.calls.is_ok().then_some(network),
             family: folder.family,
@@ -440,11 +440,11 @@ fn not_confined(reason: &str) -> SandboxStatus {
     SandboxStatus { confinement, calls: Err(reason.to_owned()), notes: Vec::new() }
 }
 
-type Probed = (Result<Confinement, String>, Result<(), String>);
+type SandboxProbe = (Result<Confinement, String>, Result<(), String>);
 
 /// Confines a short-lived thread without other work, and returns the outcome.
 #[cfg(target_os = "linux")]
-fn probe(grants: Vec<grants::PathGrant>, network: NetworkAccess) -> Probed {
+fn probe(grants: Vec<grants::PathGrant>, network: NetworkAccess) -> SandboxProbe {
     let thread = std::thread::Builder::new().name("sandbox-probe".to_owned());
     // Confinement cannot be taken back, so a thread of its own bears it.
     let probe = thread.spawn(move || (confine::this_thread(&grants), calls::refuse(network)));
@@ -457,7 +457,7 @@ fn probe(grants: Vec<grants::PathGrant>, network: NetworkAccess) -> Probed {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn probe(_: Vec<grants::PathGrant>, _: NetworkAccess) -> Probed {
+fn probe(_: Vec<grants::PathGrant>, _: NetworkAccess) -> SandboxProbe {
     let landlock = "this system has no Landlock (Linux 5.13 or later has)";
     let seccomp = "this system has no seccomp (Linux has)";
     (Err(landlock.to_owned()), Err(seccomp.to_owned()))

@@ -11,7 +11,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 pub(crate) use self::agent_overrides::AgentOverrides;
-pub use self::file::{SettingsFile, Written};
+pub use self::file::{ConfiguredKeys, SettingsFile};
 use crate::config::TriggerConfig;
 
 /// The value of `pruningAgent` for the session's own model.

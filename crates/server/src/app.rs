@@ -21,7 +21,7 @@ use crate::counters::ServerMetrics;
 use crate::guard::is_of_page;
 use crate::host_info::{EmptyEnvironment, ServerEnvironment};
 use crate::idempotency::IdempotencyLocks;
-use crate::limit::{Client, ClientRateLimiter};
+use crate::limit::{ClientRateLimiter, RateLimitClient};
 use crate::login_links::LoginLinks;
 use crate::maintenance::{MaintenanceConfig, MaintenanceTrigger};
 use crate::problem::ApiProblem;
@@ -330,7 +330,7 @@ impl AppState {
     ///
     /// # Errors
     /// `rate-limit-exceeded`.
-    pub(crate) fn allow(&self, path: &str, client: Client) -> Result<(), ApiProblem> {
+    pub(crate) fn allow(&self, path: &str, client: RateLimitClient) -> Result<(), ApiProblem> {
         match self.config().rate_limit {
             // The page loads dozens of files at once, which are no work of a client.
             Some(limit) if !is_of_page(path) => {

@@ -116,7 +116,7 @@ pub(crate) async fn pass_on(State(app): State<AppState>, request: Request, next:
     // The body is read whole, because it may be sent to several nodes one after the other.
     let body = match extract::read(Request::from_parts(parts.clone(), body), &app).await {
         Ok((_, body)) => body,
-        Err(problem) => return told(&parts, problem),
+        Err(problem) => return problem_response(&parts, problem),
     };
     let mut broken_off = None;
     for _ in 0..MOVES {
@@ -171,7 +171,7 @@ pub(crate) async fn pass_on(State(app): State<AppState>, request: Request, next:
                     address = owner.address.as_deref(),
                     "the node that has the session is unreachable: the request is left for it in the store"
                 );
-                return left(&app, &session, &parts, body).await;
+                return leave_for_node(&app, &session, &parts, body).await;
             }
             ProxyOutcome::BrokenOff => broken_off = Some(session),
         }
@@ -179,11 +179,11 @@ pub(crate) async fn pass_on(State(app): State<AppState>, request: Request, next:
     match broken_off {
         // The request has a key, so a message that the node took after all exists only once. A cancel may have been
         // done.
-        Some(session) if parts.uri.path() == MESSAGE => left(&app, &session, &parts, body).await,
-        _ if app.is_draining() => told(&parts, StoreError::Closed.into()),
+        Some(session) if parts.uri.path() == MESSAGE => leave_for_node(&app, &session, &parts, body).await,
+        _ if app.is_draining() => problem_response(&parts, StoreError::Closed.into()),
         _ => {
             tracing::warn!(moves = MOVES, "given up: the session moved between nodes during the request");
-            told(&parts, unreached())
+            problem_response(&parts, unreached())
         }
     }
 }
@@ -200,7 +200,7 @@ async fn for_another(app: &AppState, request: Request, next: Next) -> Response {
     if !app.is_draining() || answer.status() != StatusCode::SERVICE_UNAVAILABLE {
         return answer;
     }
-    let mut answer = told(&parts, ApiProblem::ending_there());
+    let mut answer = problem_response(&parts, ApiProblem::ending_there());
     answer.headers_mut().insert(SENT_ON, HeaderValue::from_static("ending"));
     answer
 }
@@ -216,7 +216,7 @@ fn is_of_agents(method: &Method, path: &str) -> bool {
 }
 
 /// Returns a problem in the form for clients of the path.
-fn told(parts: &Parts, problem: ApiProblem) -> Response {
+fn problem_response(parts: &Parts, problem: ApiProblem) -> Response {
     match parts.uri.path() {
         path if path.starts_with(gateway::ROOT) => gateway::refused_at(path, &problem),
         _ => problem.into_response(),
@@ -474,7 +474,7 @@ impl ProxiedEventStream {
 
 /// Does what is possible for a session whose node is unreachable: a message waits in the queue, a cancel is left for
 /// the node.
-async fn left(app: &AppState, session: &SessionId, parts: &Parts, body: Bytes) -> Response {
+async fn leave_for_node(app: &AppState, session: &SessionId, parts: &Parts, body: Bytes) -> Response {
     let path = parts.uri.path();
     let left = match (&parts.method, path.strip_prefix("/api/")) {
         (&Method::POST, _) if path == MESSAGE => message::leave(app, session, key_of(parts), &body).await,
@@ -486,7 +486,7 @@ async fn left(app: &AppState, session: &SessionId, parts: &Parts, body: Bytes) -
     };
     match left {
         Ok(answer) => axum::Json(answer).into_response(),
-        Err(problem) => told(parts, problem),
+        Err(problem) => problem_response(parts, problem),
     }
 }
 

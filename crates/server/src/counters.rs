@@ -17,47 +17,49 @@ use longhaul_store::{BlobSweepReport, SharedStore};
 use self::store::InstrumentedStore;
 
 /// A family of figures: name, kind, and help text.
-type Family = (&'static str, &'static str, &'static str);
+type MetricFamily = (&'static str, &'static str, &'static str);
 
-const SESSIONS: Family = ("longhaul_sessions", "gauge", "Sessions by what they do.");
-const QUEUED: Family = ("longhaul_queued_messages", "gauge", "Messages that wait, in all sessions.");
-const STREAMS: Family = ("longhaul_event_streams", "gauge", "Event streams that are open.");
-const STARTED: Family = ("longhaul_runs_started_total", "counter", "Runs that were begun.");
-const RUNS: Family = ("longhaul_runs_total", "counter", "Runs that have ended, by why.");
-const STEPS: Family =
+const SESSIONS: MetricFamily = ("longhaul_sessions", "gauge", "Sessions by what they do.");
+const QUEUED: MetricFamily = ("longhaul_queued_messages", "gauge", "Messages that wait, in all sessions.");
+const STREAMS: MetricFamily = ("longhaul_event_streams", "gauge", "Event streams that are open.");
+const STARTED: MetricFamily = ("longhaul_runs_started_total", "counter", "Runs that were begun.");
+const RUNS: MetricFamily = ("longhaul_runs_total", "counter", "Runs that have ended, by why.");
+const STEPS: MetricFamily =
     ("longhaul_steps_total", "counter", "Model calls that were answered, or failed, with the code.");
-const INPUT: Family =
+const INPUT: MetricFamily =
     ("gen_ai_client_inference_usage_input_tokens_total", "counter", "Input tokens, cached ones included.");
-const OUTPUT: Family = ("gen_ai_client_inference_usage_output_tokens_total", "counter", "Output tokens.");
-const CACHE_READ: Family = (
+const OUTPUT: MetricFamily =
+    ("gen_ai_client_inference_usage_output_tokens_total", "counter", "Output tokens.");
+const CACHE_READ: MetricFamily = (
     "gen_ai_client_inference_usage_cache_read_input_tokens_total",
     "counter",
     "Input tokens read from a cache.",
 );
-const CACHE_WRITE: Family = (
+const CACHE_WRITE: MetricFamily = (
     "gen_ai_client_inference_usage_cache_write_input_tokens_total",
     "counter",
     "Input tokens written to a cache.",
 );
-const REASONING: Family =
+const REASONING: MetricFamily =
     ("gen_ai_client_inference_usage_reasoning_output_tokens_total", "counter", "Output tokens of reasoning.");
-const EDITS: Family = ("longhaul_compactions_total", "counter", "Compactions and prunes, by strategy.");
-const UNDONE: Family =
+const EDITS: MetricFamily = ("longhaul_compactions_total", "counter", "Compactions and prunes, by strategy.");
+const UNDONE: MetricFamily =
     ("longhaul_compactions_undone_total", "counter", "Compactions and prunes that were undone.");
-const TOOLS: Family = ("longhaul_tool_calls_total", "counter", "Tool calls that have ended, by how.");
-const EXPIRED: Family =
+const TOOLS: MetricFamily = ("longhaul_tool_calls_total", "counter", "Tool calls that have ended, by how.");
+const EXPIRED: MetricFamily =
     ("longhaul_sessions_expired_total", "counter", "Sessions deleted because they are kept no longer.");
-const ASIDE: Family = (
+const ASIDE: MetricFamily = (
     "longhaul_blobs_set_aside_total",
     "counter",
     "Images and long outputs that no session names; they are removed a day later.",
 );
-const REMOVED: Family =
+const REMOVED: MetricFamily =
     ("longhaul_blobs_removed_total", "counter", "Images and long outputs that were removed.");
-const REMOVED_BYTES: Family = ("longhaul_blobs_removed_bytes_total", "counter", "How many bytes those had.");
-const REQUESTS: Family = ("longhaul_http_requests_total", "counter", "Requests by route and status.");
+const REMOVED_BYTES: MetricFamily =
+    ("longhaul_blobs_removed_bytes_total", "counter", "How many bytes those had.");
+const REQUESTS: MetricFamily = ("longhaul_http_requests_total", "counter", "Requests by route and status.");
 
-const COUNTED: [Family; 16] = [
+const COUNTED: [MetricFamily; 16] = [
     STARTED,
     RUNS,
     STEPS,
@@ -164,7 +166,7 @@ impl ServerMetrics {
         }
     }
 
-    fn count(&self, family: Family, labels: &[(&str, &str)], more: u64) {
+    fn count(&self, family: MetricFamily, labels: &[(&str, &str)], more: u64) {
         let labels = written(labels);
         self.with(|counts| *counts.counts.entry((family.0, labels)).or_default() += more);
     }
@@ -195,7 +197,11 @@ impl ServerMetrics {
     }
 }
 
-fn family(text: &mut String, (name, kind, help): Family, figures: impl IntoIterator<Item = (String, u64)>) {
+fn family(
+    text: &mut String,
+    (name, kind, help): MetricFamily,
+    figures: impl IntoIterator<Item = (String, u64)>,
+) {
     // Writing into a string cannot fail.
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     for (labels, figure) in figures {

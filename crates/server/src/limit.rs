@@ -12,11 +12,11 @@ use longhaul::config::RateLimit;
 const CLIENTS: usize = 4_096;
 
 /// A client: address, and possession of the token or the cookie.
-pub(crate) type Client = (Option<IpAddr>, bool);
+pub(crate) type RateLimitClient = (Option<IpAddr>, bool);
 
 /// The remaining requests of each client.
 #[derive(Debug, Default)]
-pub(crate) struct ClientRateLimiter(Mutex<BTreeMap<Client, RateLimitBucket>>);
+pub(crate) struct ClientRateLimiter(Mutex<BTreeMap<RateLimitClient, RateLimitBucket>>);
 
 #[derive(Clone, Copy, Debug)]
 struct RateLimitBucket {
@@ -29,7 +29,12 @@ impl ClientRateLimiter {
     ///
     /// # Errors
     /// The time until a request is allowed.
-    pub(crate) fn take(&self, limit: RateLimit, client: Client, now: Instant) -> Result<(), Duration> {
+    pub(crate) fn take(
+        &self,
+        limit: RateLimit,
+        client: RateLimitClient,
+        now: Instant,
+    ) -> Result<(), Duration> {
         // The division below needs at least one request.
         let most = f64::from(limit.requests.max(1));
         let each = limit.per.as_secs_f64() / most;
@@ -66,7 +71,7 @@ mod tests {
     #[test]
     fn so_many_at_once_and_then_one_after_another() {
         let (allowances, now) = (ClientRateLimiter::default(), Instant::now());
-        let (one, other): (Client, Client) = ((None, true), (None, false));
+        let (one, other): (RateLimitClient, RateLimitClient) = ((None, true), (None, false));
         for _ in 0..3 {
             allowances.take(LIMIT, one, now).unwrap();
         }

@@ -104,7 +104,7 @@ impl SseWatcher {
     /// Returns the frames with heartbeats, up to the end of the session or the server.
     pub(crate) fn frames(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
         let heartbeat = self.app.config().heartbeat;
-        held(self.events().map(|event| event.written(frame)), heartbeat)
+        with_heartbeats(self.events().map(|event| event.written(frame)), heartbeat)
     }
 
     /// Returns the watcher's events.
@@ -277,7 +277,7 @@ impl SseWatcher {
 }
 
 /// Returns the frames for a connection with a bounded buffer, and heartbeats while there are none.
-pub(crate) fn held(
+pub(crate) fn with_heartbeats(
     frames: impl Stream<Item = Bytes>,
     heartbeat: Duration,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> {

@@ -30,7 +30,7 @@ pub(crate) fn not_found(id: &SessionId) -> StoreError {
 
 /// Returns whether the same call may succeed later: the connection died, the database is starting, or two
 /// transactions were in each other's way.
-pub(crate) fn is_passing(error: &sqlx::Error) -> bool {
+pub(crate) fn is_transient(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::Protocol(_) => true,
         other => code(other).is_some_and(|code| passes(&code)),
@@ -74,7 +74,7 @@ pub(crate) fn store_error(error: &sqlx::Error) -> StoreError {
         _ if matches!(error, sqlx::Error::PoolTimedOut) => {
             StoreError::Storage(format!("the database is away, or busy: {error}"))
         }
-        _ if is_passing(error) => StoreError::Storage(format!("the database is away: {error}")),
+        _ if is_transient(error) => StoreError::Storage(format!("the database is away: {error}")),
         _ => StoreError::Storage(error.to_string()),
     }
 }

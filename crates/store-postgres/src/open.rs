@@ -8,7 +8,7 @@ use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
 
-use crate::error::{is_passing, store_error};
+use crate::error::{is_transient, store_error};
 use crate::options::PostgresOptions;
 use crate::trust::ConnectionTrust;
 
@@ -111,7 +111,7 @@ fn trusted_pool_options(size: u32, trust: &ConnectionTrust) -> PgPoolOptions {
 /// database.
 fn unconnected(error: &sqlx::Error) -> StoreError {
     match error.as_database_error() {
-        Some(refused) if !is_passing(error) => {
+        Some(refused) if !is_transient(error) => {
             StoreError::Storage(format!("PostgreSQL refuses the connection: {}", refused.message()))
         }
         _ => StoreError::Storage(format!("the database is away: {error}")),

@@ -12,7 +12,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Executor as _, PgConnection, PgPool, Postgres};
 use tokio::time::{timeout, timeout_at};
 
-use crate::error::{PostgresOperationError, is_connection_lost, is_passing, store_error};
+use crate::error::{PostgresOperationError, is_connection_lost, is_transient, store_error};
 use crate::options::PostgresOptions;
 use crate::trust::ConnectionTrust;
 
@@ -60,7 +60,7 @@ pub(crate) struct PostgresRetryState {
 impl PostgresRetryState {
     /// Reports whether to try again after `error`. Waits before returning `true`.
     pub(crate) async fn allows(&mut self, error: &sqlx::Error) -> bool {
-        if !is_passing(error) {
+        if !is_transient(error) {
             tracing::debug!(%error, "the call is given up: the error will not pass");
             return false;
         }

@@ -65,7 +65,7 @@ impl ExclusiveFolderLock {
         loop {
             match file.try_lock() {
                 Ok(()) => break,
-                Err(TryLockError::Error(error)) => return Err(failed(&path, &error)),
+                Err(TryLockError::Error(error)) => return Err(lock_error(&path, &error)),
                 Err(TryLockError::WouldBlock) if waited >= GRACE => return Err(locked(folder, &mut file)),
                 // File locks have no wait with a limit. `lock` would hold a thread for as long as the other process
                 // lives.
@@ -77,7 +77,7 @@ impl ExclusiveFolderLock {
             tracing::debug!(folder = %folder.display(), waited_ms = waited.as_millis() as u64, "another process had the folder");
         }
         // The process id is not flushed: after a power cut the process is gone too.
-        write_process_id(&mut file).map_err(|error| failed(&path, &error))?;
+        write_process_id(&mut file).map_err(|error| lock_error(&path, &error))?;
         Ok(Self { _file: file })
     }
 }
@@ -89,7 +89,7 @@ impl ExclusiveFolderLock {
 /// [`StoreError::Storage`].
 pub(crate) fn check_file(folder: &Path) -> Result<(), StoreError> {
     let path = folder.join(FILE_NAME);
-    check(&path).map_err(|error| failed(&path, &error))
+    check(&path).map_err(|error| lock_error(&path, &error))
 }
 
 fn check(path: &Path) -> io::Result<()> {
@@ -126,13 +126,13 @@ fn add_safe_flags(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 fn open(path: &Path) -> Result<File, StoreError> {
-    check(path).map_err(|error| failed(path, &error))?;
+    check(path).map_err(|error| lock_error(path, &error))?;
     let mut options = OpenOptions::new();
     // Not truncated: until the lock is held, the content belongs to another process.
     options.read(true).write(true).create(true).truncate(false);
-    let file = add_safe_flags(&mut options).open(path).map_err(|error| failed(path, &error))?;
+    let file = add_safe_flags(&mut options).open(path).map_err(|error| lock_error(path, &error))?;
     // The path may have become another file since the check above.
-    file.metadata().and_then(|known| check_regular(&known)).map_err(|error| failed(path, &error))?;
+    file.metadata().and_then(|known| check_regular(&known)).map_err(|error| lock_error(path, &error))?;
     Ok(file)
 }
 
@@ -151,6 +151,6 @@ fn locked(folder: &Path, file: &mut File) -> StoreError {
     StoreError::Locked { folder: folder.display().to_string(), by }
 }
 
-fn failed(path: &Path, error: &io::Error) -> StoreError {
+fn lock_error(path: &Path, error: &io::Error) -> StoreError {
     StoreError::Storage(format!("{}: {error}", path.display()))
 }

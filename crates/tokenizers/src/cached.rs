@@ -99,20 +99,24 @@ impl<C: TextCounter> TextCounter for CachedCounter<C> {
     }
 }
 
-type Counts = HashMap<u128, TokensByScript, BuildHasherDefault<ContentKeyHasher>>;
+type CountsByContent = HashMap<u128, TokensByScript, BuildHasherDefault<ContentKeyHasher>>;
 
 /// A cache in two halves. When the young half is full, it becomes the old one; counts of the former old half are
 /// forgotten unless they were used since.
 #[derive(Debug)]
 struct TokenCountCache {
-    young: Counts,
-    old: Counts,
+    young: CountsByContent,
+    old: CountsByContent,
     half: usize,
 }
 
 impl TokenCountCache {
     fn new(entries: usize) -> Self {
-        Self { young: Counts::default(), old: Counts::default(), half: (entries / 2).max(1) }
+        Self {
+            young: CountsByContent::default(),
+            old: CountsByContent::default(),
+            half: (entries / 2).max(1),
+        }
     }
 
     fn get(&mut self, key: ContentKey) -> Option<TokensByScript> {

@@ -7,11 +7,11 @@ mod adaptation;
 mod call;
 mod contents;
 mod encode;
+mod missing_answer;
 mod path;
 pub mod refusal;
 pub mod request;
 mod stream;
-mod withheld;
 
 pub use self::adaptation::GeminiAdaptations;
 pub(crate) use self::adaptation::demands_signatures;

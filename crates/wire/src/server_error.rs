@@ -12,9 +12,9 @@ mod fields;
 mod foreign;
 mod no_reason;
 mod no_tools;
-mod passing;
 mod payment;
 mod sentences;
+mod transient_error;
 mod waits;
 
 use fields::ServerErrorFields;
@@ -234,7 +234,7 @@ impl ErrorClassification {
         }
         let names_part =
             refused_part::read(status, self.code, message).is_some_and(|refusal| refusal.is_specific());
-        passing::read(message).filter(|_| !names_part).unwrap_or(self)
+        transient_error::classify(message).filter(|_| !names_part).unwrap_or(self)
     }
 
     /// Classifies a refusal of content that the status alone would misread. `None` for every other error.

@@ -68,7 +68,7 @@ fn every_strategy_is_built_with_the_options_of_the_file() {
 }
 
 fn waits(option: &str) -> bool {
-    with("adaptive", option).strategy.waits()
+    with("adaptive", option).strategy.waits_for_summary()
 }
 
 #[test]

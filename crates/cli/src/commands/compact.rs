@@ -37,7 +37,7 @@ pub(crate) async fn run(args: CompactArgs, place: &CliEnvironment) -> Outcome {
     if args.dry_run {
         return preview(args, place).await;
     }
-    out::data(&Box::pin(done(args, place)).await?)?;
+    out::data(&Box::pin(compact_closed_session(args, place)).await?)?;
     Ok(DONE)
 }
 
@@ -45,7 +45,7 @@ pub(crate) async fn run(args: CompactArgs, place: &CliEnvironment) -> Outcome {
 ///
 /// # Errors
 /// The reason for doing nothing.
-pub(super) async fn done(args: CompactArgs, place: &CliEnvironment) -> Outcome<String> {
+pub(super) async fn compact_closed_session(args: CompactArgs, place: &CliEnvironment) -> Outcome<String> {
     // A compaction that needs no model must also work while the model's server is not there.
     let asks_a_model = asks_a_model(&agent_file::load(place)?.config, args.strategy.as_deref());
     let (runtime, session) = if asks_a_model {
@@ -200,7 +200,7 @@ async fn compact(
     let made = compact_session(session, strategy, args.instructions, |happening: &UiEvent| {
         if matches!(happening, UiEvent::Compacting { .. }) && place.terminal.messages {
             let what = if is_nobody { "an extract is being made" } else { "a summary is being written" };
-            out::told(&format!("compacting … {what}\n{}", for_good.clone().unwrap_or_default()));
+            out::print_message(&format!("compacting … {what}\n{}", for_good.clone().unwrap_or_default()));
         }
     })
     .await?;
@@ -221,7 +221,9 @@ async fn compact(
             notes.extend(unheard.filter(|_| is_instructed).map(str::to_owned));
             let this = ViewEdit::clone(&edit);
             let (gone, refused) = session
-                .inspect_run(move |run| (gone(&this, run), compaction::check_undo(run, &this.id).err()))
+                .inspect_run(move |run| {
+                    (describe_removed(&this, run), compaction::check_undo(run, &this.id).err())
+                })
                 .await?;
             Ok(format_report(&CompactionReport {
                 edit: &edit,
@@ -380,7 +382,7 @@ fn described(
                 Some(history) => {
                     let ops: Vec<ViewOperation> =
                         handles.iter().map(|handle| ViewOperation::Drop { range: handle.0 }).collect();
-                    RemovedMessages::by(&ops, &removed_messages::before(history, None), history)
+                    RemovedMessages::by(&ops, &removed_messages::active_edits_before(history, None), history)
                 }
                 None => RemovedMessages::from_message_count(messages),
             };
@@ -404,12 +406,17 @@ fn described(
 }
 
 /// Describes the messages removed by an edit of a session.
-pub(super) fn gone(edit: &ViewEdit, run: &Run) -> String {
+pub(super) fn describe_removed(edit: &ViewEdit, run: &Run) -> String {
     match edit.kind {
         EditKind::Prune => count(edit.ops.len() as u64, "old tool result"),
         EditKind::Compaction => {
             let history = run.history();
-            RemovedMessages::by(&edit.ops, &removed_messages::before(history, Some(edit)), history).words()
+            RemovedMessages::by(
+                &edit.ops,
+                &removed_messages::active_edits_before(history, Some(edit)),
+                history,
+            )
+            .words()
         }
     }
 }
@@ -419,7 +426,8 @@ fn would_go(edit: &ViewEdit, history: Option<&History>) -> String {
     match (edit.kind, history) {
         (EditKind::Prune, _) => count(edit.ops.len() as u64, "old tool result"),
         (EditKind::Compaction, Some(history)) => {
-            RemovedMessages::by(&edit.ops, &removed_messages::before(history, None), history).words()
+            RemovedMessages::by(&edit.ops, &removed_messages::active_edits_before(history, None), history)
+                .words()
         }
         (EditKind::Compaction, None) => RemovedMessages::of_edit(edit).words(),
     }

@@ -22,7 +22,7 @@ pub(crate) async fn run(args: ContextArgs, place: &CliEnvironment) -> Outcome {
     };
     runtime.close().await;
     if args.json {
-        out::line(&serde_json::to_string_pretty(&report)?)?;
+        out::print_line(&serde_json::to_string_pretty(&report)?)?;
     } else {
         out::rows(&table::table(&report, &table::PlannerSummary::of(&run), &model))?;
     }

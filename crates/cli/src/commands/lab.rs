@@ -88,7 +88,7 @@ async fn replayed(
     let work = move || {
         let mut makers = wanted.makers();
         if std::io::stderr().is_terminal() {
-            makers = progress::told(
+            makers = progress::report_progress(
                 makers,
                 &wanted.policies,
                 &recordings,
@@ -163,7 +163,7 @@ fn print(report: &ReplayReport, args: &ReplayArgs) -> Outcome<()> {
             })?;
             out::message(&format!("{}\nwritten to {}\n", report.headline(), page.display()));
         }
-        None if args.json => out::line(&report.json()?)?,
+        None if args.json => out::print_line(&report.json()?)?,
         None => out::data(&report.text(columns()))?,
     }
     Ok(())

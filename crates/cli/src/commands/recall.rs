@@ -37,11 +37,11 @@ pub(crate) async fn run(args: RecallArgs, place: &CliEnvironment) -> Outcome {
     let is_handle = !handles(&query).is_empty();
     // A terminal shows it; a pipe gets the bytes of an original exactly as they are.
     if place.terminal.output {
-        out::line(text::visible(&found).trim_end_matches('\n'))?;
+        out::print_line(text::visible(&found).trim_end_matches('\n'))?;
     } else if is_handle {
         out::data(&found)?;
     } else {
-        out::line(found.trim_end_matches('\n'))?;
+        out::print_line(found.trim_end_matches('\n'))?;
     }
     Ok(DONE)
 }

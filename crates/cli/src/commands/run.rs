@@ -132,14 +132,14 @@ async fn piped() -> Outcome<String> {
     let read = match tokio::time::timeout(QUIET, &mut reading).await {
         Ok(read) => read,
         Err(_) => {
-            out::told("reading standard input until it ends; `< /dev/null` leaves it out …\n");
+            out::print_message("reading standard input until it ends; `< /dev/null` leaves it out …\n");
             reading.await
         }
     };
     let PipedText { text, notices } =
         read.map_err(|error| CommandError::usage(format!("standard input: {}", io_error_text(&error))))?;
     for notice in notices {
-        out::told(&notice);
+        out::print_message(&notice);
     }
     // A pipe mostly ends with a line break that is no part of the text.
     Ok(text.trim_end().to_owned())
@@ -209,7 +209,7 @@ impl RunPrinter {
     async fn take(&mut self, session: &Session, announcement: &ApiEvent) -> io::Result<()> {
         // Each event is a line of its own, so that a reader need not wait for the end.
         if self.json {
-            return out::line(&announcement.to_json().to_string());
+            return out::print_line(&announcement.to_json().to_string());
         }
         let Some(mut happening) = ui_event::event_from_announcement(announcement) else { return Ok(()) };
         undo_check::complete(session, &mut happening).await;
@@ -265,7 +265,7 @@ impl RunPrinter {
         }
         match answer(session).await?.as_str() {
             "" => Ok(()),
-            text => out::line(text).map_err(|error| {
+            text => out::print_line(text).map_err(|error| {
                 CommandError::from(error)
                     .followed_by(&format!("the answer is kept in session {}", session.id()))
             }),

@@ -1,42 +1,44 @@
 //! `longhaul serve`: the agent behind HTTP, until a signal ends it.
 
 mod browser;
+mod listener;
 mod settings;
+mod start_notice;
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use longhaul::agent::SummaryModel;
 use longhaul::config::{AgentConfig, GatewayAuth, ModelConfig, ProviderKind};
 use longhaul::config_agent::McpFailurePolicy;
-use longhaul::io_error::io_error_text;
 use longhaul::session::Runtime;
-use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_gateway::{CompactionSetup, Gateway};
 use longhaul_server::{
     AccessToken, AppState, BoxFuture, HttpServerConfig, MaintenanceConfig, ModelBackend, ServerEnvironment,
     ServerMetrics, serve,
 };
 use longhaul_store::SharedUpkeep;
+use longhaul_store_sqlite::DataFolderGuard;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
+use self::listener::{listen, reachable};
+use self::start_notice::StartNotice;
 use crate::agent_file::{self, ResolvedConfig};
 use crate::args::ServeArgs;
 use crate::assemble::{self, ToolApprovalMode};
 use crate::data::DRAINING;
 use crate::data::shared::SharedStoreConfig;
-use crate::environment::{AGENT_FILE, CliEnvironment};
+use crate::environment::CliEnvironment;
 use crate::failure::{CANCELLED, CommandError, DONE, Outcome};
 use crate::model_discovery::ServerProbeResult;
-use crate::server_address::RunningServer;
+use crate::server_address::{RunningServer, ServerRecordGuard};
 use crate::signals::InterruptSignals;
-use crate::term::human::{self, grouped};
 use crate::term::{out, text};
 use crate::{data, demo, hosted_providers, model_discovery, trust};
 
@@ -47,12 +49,13 @@ pub(super) const TOKEN_FILE: &str = "token";
 /// possible file at their start, so it is not the largest possible one.
 const OPEN_FILES: u64 = 65_536;
 
-/// The number of ports tried for a free one.
-const NEXT_PORTS: usize = 20;
-
 /// A delay hardly noticed by a person.
 const SOON: Duration = Duration::from_millis(100);
 
+/// Runs the server until a signal ends it.
+///
+/// # Errors
+/// The server cannot start, or it fails.
 pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     let loaded = agent_file::load(place)?;
     // The command line wins over the file, as everywhere.
@@ -69,29 +72,14 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     let asking = if args.yes { ToolApprovalMode::Allowed } else { ToolApprovalMode::Person };
     let counters = ServerMetrics::default();
     let token_path = token_file.unwrap_or_else(|| place.data_dir.join(TOKEN_FILE));
-    // Other nodes are told where this one listens, and that it has their token.
-    let (mut early, mut hold) = (None, None);
-    let shared = match &args.db {
-        Some(db) => {
-            // Bound before the database is joined: a node that cannot listen must not be announced.
-            let listener = listen(place, &args, addr).await?;
-            let near = reachable(listener.local_addr()?).to_string();
-            // The folder has the node's settings and token, which one node at a time may use.
-            hold = Some(data::hold(place).await?);
-            let token = token(&token_path, place)?;
-            let token_digest = Some(token.digest());
-            early = Some((listener, token));
-            if args.advertise.is_none() && addr.ip().is_unspecified() {
-                tracing::warn!(address = %near, "other machines cannot reach this address: set --advertise");
-            }
-            let address = Some(args.advertise.clone().unwrap_or(near));
-            Some(SharedStoreConfig { db: db.clone(), address, token_digest, blobs: args.blobs.clone() })
-        }
+    let node = match &args.db {
+        Some(db) => Some(begin_node(place, &args, db, addr, &token_path).await?),
         None => None,
     };
+    let shared = node.as_ref().map(|node| &node.store);
     // This may wait for another server to end or for MCP servers to start, so a signal must end it.
     let opened = tokio::select! {
-        opened = open(place, loaded.clone(), asking, &counters, shared.as_ref()) => opened,
+        opened = open(place, loaded.clone(), asking, &counters, shared) => opened,
         // Nothing was served yet, so there is nothing to drain.
         () = interrupts.next() => return Ok(ExitCode::from(CANCELLED)),
     };
@@ -99,70 +87,134 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     if let (Err(_), true, Some(other)) = (&opened, args.open, RunningServer::find(&place.data_dir)) {
         browser::open(place, &other.page);
     }
-    let ServerResources { runtime, chosen, gateway, upkeep, silent_server } = opened?;
-    let is_demo = chosen == ServedModelChoice::Demo;
-    let (listener, token) = match early {
-        Some(early) => early,
+    let resources = opened?;
+    let (listener, token, folder_guard) = match node {
+        Some(ClusterNodeStart { listener, token, folder_guard, .. }) => (listener, token, Some(folder_guard)),
         None => {
             let token = token(&token_path, place)?;
             // Bound after the folder is opened: a second server fails with the folder's reason and not with the
             // port's.
-            (listen(place, &args, addr).await?, token)
+            (listen(place, &args, addr).await?, token, None)
         }
     };
     let address = listener.local_addr()?;
-    tracing::info!(%address, gateway = gateway.is_some(), model = ?chosen, "the server listens");
-    let is_open = loaded.config.gateway.auth == GatewayAuth::OpenOnLoopback;
-    let has_gateway = gateway.is_some();
-    let mut config = HttpServerConfig {
-        counters,
-        gateway,
-        gateway_is_open: is_open,
-        keeping: upkeep
-            .map(|upkeep| MaintenanceConfig { upkeep, sessions: loaded.config.server.keep_sessions }),
-        ..config(&loaded, token, address, is_demo)
+    let start = ServerStart { args: &args, place, loaded: &loaded, token_path: &token_path, address };
+    let (app, record) = start.announce(resources, token, counters)?;
+    serve_until_shutdown(listener, app, interrupts, record).await?;
+    // The record and the folder are given up last, when nothing writes any more.
+    drop(folder_guard);
+    Ok(DONE)
+}
+
+/// A node of a cluster that listens, before it joins the database.
+struct ClusterNodeStart {
+    listener: TcpListener,
+    token: AccessToken,
+    store: SharedStoreConfig,
+    /// The claim of the data folder, which has the node's settings and token.
+    folder_guard: DataFolderGuard,
+}
+
+/// Binds the address of a node and claims its data folder. Other nodes are told where this one listens, and that it has
+/// their token.
+async fn begin_node(
+    place: &CliEnvironment,
+    args: &ServeArgs,
+    db: &str,
+    addr: SocketAddr,
+    token_path: &Path,
+) -> Outcome<ClusterNodeStart> {
+    // Bound before the database is joined: a node that cannot listen must not be announced.
+    let listener = listen(place, args, addr).await?;
+    let near = reachable(listener.local_addr()?).to_string();
+    // One node at a time may use the folder's settings and token.
+    let folder_guard = data::lock_folder(place).await?;
+    let token = token(token_path, place)?;
+    if args.advertise.is_none() && addr.ip().is_unspecified() {
+        tracing::warn!(address = %near, "other machines cannot reach this address: set --advertise");
+    }
+    let store = SharedStoreConfig {
+        db: db.to_owned(),
+        address: Some(args.advertise.clone().unwrap_or(near)),
+        token_digest: Some(token.digest()),
+        blobs: args.blobs.clone(),
     };
-    // Other nodes send requests to this name, and a request under an unknown name is refused before anything else.
-    config.allowed_hosts.extend(args.advertise.clone());
-    let agent = runtime.agent();
-    let sandbox = Arc::clone(&agent.sandbox);
-    let unmeasured = agent.window().is_none().then(|| agent.provider.origin().model);
-    let app = AppState::new(runtime, config);
-    let page = format!("http://{}", reachable(address));
-    let link = format!("{page}{}", app.opening_path()?);
-    // The record is written once the port is bound, because others open the page by it.
-    let mut told = RunningServer::here(page, token_path.clone()).write_record(&place.data_dir);
-    if let Err(error) = &told {
-        tracing::warn!(%error, "the server runs, but its address was not recorded for other commands");
-    }
-    // The bare address is the only data on standard output, for scripts. What people read goes to standard error.
-    out::line(&format!("http://{address}"))?;
-    out::told(&format!(
-        "open   {link}   (once, within ten minutes)\ntoken  {}, for other clients\n",
-        place.shown(&token_path)
-    ));
-    assemble::say_exposed(place, &sandbox);
-    for unset in assemble::unset_keys(place, &loaded) {
-        out::told(&format!("note   {}\n", text::visible(&unset)));
-    }
-    if let Some(server) = silent_server {
-        out::told(&server_is_silent(&server, loaded.config.retry.patience));
-    }
-    match chosen {
-        ServedModelChoice::Named => {}
-        ServedModelChoice::ByKey { model, terms } => out::told(&format!("model  {model}\n       {terms}\n")),
-        ServedModelChoice::Demo => out::told("model  none was found: the demo's scripted one answers\n"),
-    }
-    if has_gateway {
-        let root = reachable(address);
-        out::told(&format!("v1     http://{root}/v1, a gateway for clients of OpenAI and Anthropic\n"));
-        if let Some(model) = unmeasured {
-            out::told(&assumed(&model));
+    Ok(ClusterNodeStart { listener, token, store, folder_guard })
+}
+
+/// The start of a server whose address is bound.
+struct ServerStart<'a> {
+    args: &'a ServeArgs,
+    place: &'a CliEnvironment,
+    loaded: &'a ResolvedConfig,
+    token_path: &'a Path,
+    address: SocketAddr,
+}
+
+impl ServerStart<'_> {
+    /// Makes the application, records its address for other commands, and tells people where the server is.
+    fn announce(
+        &self,
+        resources: ServerResources,
+        token: AccessToken,
+        counters: ServerMetrics,
+    ) -> Outcome<(AppState, io::Result<ServerRecordGuard>)> {
+        let ServerResources { runtime, chosen, gateway, upkeep, silent_server } = resources;
+        let (place, loaded, address) = (self.place, self.loaded, self.address);
+        tracing::info!(%address, gateway = gateway.is_some(), model = ?chosen, "the server listens");
+        let has_gateway = gateway.is_some();
+        let is_demo = chosen == ServedModelChoice::Demo;
+        let mut config = HttpServerConfig {
+            counters,
+            gateway,
+            gateway_is_open: loaded.config.gateway.auth == GatewayAuth::OpenOnLoopback,
+            keeping: upkeep
+                .map(|upkeep| MaintenanceConfig { upkeep, sessions: loaded.config.server.keep_sessions }),
+            ..config(loaded, token, address, is_demo)
+        };
+        // Other nodes send requests to this name, and a request under an unknown name is refused before anything else.
+        config.allowed_hosts.extend(self.args.advertise.clone());
+        let agent = runtime.agent();
+        let sandbox = Arc::clone(&agent.sandbox);
+        let unmeasured = agent.window().is_none().then(|| agent.provider.origin().model);
+        let app = AppState::new(runtime, config);
+        let page = format!("http://{}", reachable(address));
+        let link = format!("{page}{}", app.opening_path()?);
+        // The record is written once the port is bound, because others open the page by it.
+        let record = RunningServer::here(page, self.token_path.to_owned()).write_record(&place.data_dir);
+        if let Err(error) = &record {
+            tracing::warn!(%error, "the server runs, but its address was not recorded for other commands");
         }
+        let notice = StartNotice {
+            address,
+            link: &link,
+            token_path: self.token_path,
+            chosen: &chosen,
+            has_gateway,
+            unmeasured: unmeasured.as_deref(),
+            silent_server: silent_server.as_deref(),
+            patience: loaded.config.retry.patience,
+        };
+        notice.print_addresses(place)?;
+        assemble::say_exposed(place, &sandbox);
+        for unset in assemble::unset_keys(place, loaded) {
+            out::print_message(&format!("note   {}\n", text::visible(&unset)));
+        }
+        notice.print_model();
+        if self.args.open {
+            browser::open(place, &link);
+        }
+        Ok((app, record))
     }
-    if args.open {
-        browser::open(place, &link);
-    }
+}
+
+/// Serves requests until a signal comes and the running work has ended.
+async fn serve_until_shutdown(
+    listener: TcpListener,
+    app: AppState,
+    mut interrupts: InterruptSignals,
+    mut record: io::Result<ServerRecordGuard>,
+) -> Outcome<()> {
     let ending = app.clone();
     // The server still serves while it drains, so the signal is told on a channel of its own.
     let (asked, is_asked) = oneshot::channel();
@@ -172,8 +224,8 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
         ended = &mut served => ended?,
         _ = is_asked => {
             // A second `serve` waits for this one to end.
-            if let Ok(told) = &mut told
-                && let Err(error) = told.ends()
+            if let Ok(record) = &mut record
+                && let Err(error) = record.ends()
             {
                 tracing::warn!(%error, "the shutdown could not be recorded: a new server will not wait for \
                                         this one");
@@ -181,33 +233,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
             served.await?;
         }
     }
-    // The record and the folder are given up last, when nothing writes any more.
-    drop((told, hold));
-    Ok(DONE)
-}
-
-/// Returns the note about a named server without an answer.
-fn server_is_silent(base_url: &str, patience: Option<Duration>) -> String {
-    let wait = match patience {
-        Some(patience) if patience.as_secs() == 0 => "requests fail until it answers".to_owned(),
-        Some(patience) => {
-            format!("requests wait for it, {} at most (retry.patience)", human::limit(patience))
-        }
-        None => "requests wait until it answers".to_owned(),
-    };
-    format!(
-        "note   the model's server {} does not answer: {wait}; start it, or change model.base_url\n",
-        text::visible(base_url)
-    )
-}
-
-/// Returns the remedy for a model whose window no source states.
-fn assumed(model: &str) -> String {
-    let (model, tokens) = (text::one_line(model), grouped(ASSUMED_WINDOW));
-    format!(
-        "       the window of {model} is unknown: {tokens} tokens are assumed; set it in {AGENT_FILE}, \
-         model: {{ context_window: N }}\n"
-    )
+    Ok(())
 }
 
 /// Waits for the end: a signal and then no running work, enough time, or a second signal. Runs that wait for a person
@@ -220,12 +246,12 @@ async fn end(app: &AppState, interrupts: &mut InterruptSignals, asked: oneshot::
     let withdrawn = withdrawn(app.open_questions());
     let drained = app.drain(DRAINING);
     tokio::pin!(drained);
-    out::told(&withdrawn);
+    out::print_message(&withdrawn);
     // No note on the wait is needed if nothing runs.
     if tokio::time::timeout(SOON, &mut drained).await.is_ok() {
         return;
     }
-    out::told(&stopping());
+    out::print_message(&stopping());
     tokio::select! {
         () = drained => tracing::debug!("all runs have finished"),
         () = interrupts.next() => tracing::info!("second shutdown request: runs are interrupted, and go on \
@@ -288,7 +314,8 @@ async fn open(
         Ok(completed) => {
             let by_key =
                 |model| ServedModelChoice::ByKey { model, terms: hosted_providers::terms(&completed) };
-            let chosen = hosted_providers::said(&completed).map_or(ServedModelChoice::Named, by_key);
+            let chosen =
+                hosted_providers::describe_choice(&completed).map_or(ServedModelChoice::Named, by_key);
             (completed.config, chosen)
         }
         // A first start must show something, so a missing model is no error unless one was named.
@@ -344,84 +371,6 @@ async fn open(
         });
     }
     Ok(ServerResources { runtime, chosen, gateway, upkeep: data.upkeep, silent_server })
-}
-
-/// Listens at an address.
-///
-/// # Errors
-/// The address is in use.
-async fn listen(place: &CliEnvironment, args: &ServeArgs, addr: SocketAddr) -> Outcome<TcpListener> {
-    match bound(addr).await {
-        Ok(listener) => Ok(listener),
-        Err(error) => Err(unusable(place, args, addr, &error).await),
-    }
-}
-
-/// Listens. Tries again for a moment: a server that has just ended may close its connections after its data
-/// folder.
-async fn bound(addr: SocketAddr) -> io::Result<TcpListener> {
-    let until = Instant::now() + SOON;
-    loop {
-        match TcpListener::bind(addr).await {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < until => {
-                tracing::debug!(%addr, "the address is still in use: it is tried again for a moment");
-                tokio::time::sleep(SOON / 5).await;
-            }
-            done => return done,
-        }
-    }
-}
-
-/// Returns the address under which a browser on this machine finds the server.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    let mut near = address;
-    // 0.0.0.0 and [::] are addresses to listen at, not to connect to.
-    if address.ip().is_unspecified() {
-        near.set_ip(match address {
-            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    near
-}
-
-/// Returns the error for an unusable address, with a usable address.
-async fn unusable(
-    place: &CliEnvironment,
-    args: &ServeArgs,
-    addr: SocketAddr,
-    error: &io::Error,
-) -> CommandError {
-    if error.kind() != io::ErrorKind::AddrInUse {
-        return CommandError::new(format!("{addr} cannot be used: {}", io_error_text(error)));
-    }
-    let near = reachable(addr);
-    let by = if model_discovery::is_longhaul(near).await {
-        format!("another longhaul, whose page is http://{near}")
-    } else {
-        "another program".to_owned()
-    };
-    let next = format!("--addr {}", SocketAddr::new(addr.ip(), free_port(addr).await));
-    let other = if *args == (ServeArgs { addr: args.addr, open: args.open, ..ServeArgs::default() }) {
-        place.command_with_model(&format!("serve {next}"))
-    } else {
-        // The rest of the line stays as it is; an address of a database may hold a password.
-        next
-    };
-    CommandError::new(format!(
-        "{addr} is in use by {by}: take another port with `{other}`, or as server.addr in {AGENT_FILE}"
-    ))
-}
-
-/// Returns the next free port after an address's own. Returns 0, which means any port, if all of them are in use.
-async fn free_port(addr: SocketAddr) -> u16 {
-    for port in (addr.port()..).skip(1).take(NEXT_PORTS) {
-        // The listener is dropped at once. Another program may take the port meanwhile: it is only a proposal.
-        if TcpListener::bind((addr.ip(), port)).await.is_ok() {
-            return port;
-        }
-    }
-    0
 }
 
 /// The facts about this machine for the server.

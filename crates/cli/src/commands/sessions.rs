@@ -31,7 +31,7 @@ use crate::term::style::TextPainter;
 use crate::term::text::{fit, one_line, pad};
 use crate::term::transcript::{TranscriptRenderer, TranscriptTarget};
 use crate::term::ui_event::{self, UiEvent};
-use crate::undo_check::{self, Offers};
+use crate::undo_check::{self, UndoOptions};
 
 use super::{AgentRequirement, reading};
 
@@ -83,7 +83,7 @@ async fn list(data: &DataStores, place: &CliEnvironment, json: bool, limit: usiz
     records.truncate(limit);
     if json {
         let records: Vec<_> = records.iter().map(as_json).collect();
-        out::line(&serde_json::to_string_pretty(&records)?)?;
+        out::print_line(&serde_json::to_string_pretty(&records)?)?;
         out::message(&left_out(limit, all, "--limit COUNT shows more"));
         return Ok(());
     }
@@ -149,7 +149,7 @@ async fn show(data: &DataStores, place: &CliEnvironment, meant: &str) -> Outcome
     let title = record.title.as_deref().map_or_else(String::new, |title| format!(" · {}", one_line(title)));
     let head = format!("{}{title}", style.bold(record.id.as_str()));
     let about = format!("{} · {}", count(record.last_seq, "event"), ago(record.updated_at, now_ms()));
-    out::line(&format!("{head}\n{}\n", style.dim(&about)))?;
+    out::print_line(&format!("{head}\n{}\n", style.dim(&about)))?;
     let transcript = TranscriptRenderer::new(style, TranscriptTarget::Shell, out::width());
     let transcript = transcript.rows_of(out::row_width()).with_reasons();
     let mut text = conversation(&events, 0, &undo_check::undo_options_of_log(&events), transcript);
@@ -187,7 +187,7 @@ async fn unfinished_answer(
 pub(super) fn conversation(
     events: &[Event],
     from: usize,
-    offers: &Offers,
+    offers: &UndoOptions,
     mut transcript: TranscriptRenderer,
 ) -> String {
     let gone = removed_messages::removed_by_edit(events);
@@ -304,7 +304,7 @@ async fn fork(place: &CliEnvironment, meant: &str, seq: Option<Seq>) -> Outcome 
     let forked = fork_at(&runtime, &record, seq, &command).await;
     let id = forked.map(|session| session.id().clone());
     runtime.close().await;
-    out::line(id?.as_str())?;
+    out::print_line(id?.as_str())?;
     Ok(DONE)
 }
 

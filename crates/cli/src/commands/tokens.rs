@@ -57,7 +57,7 @@ async fn read(file: &Path) -> Outcome<String> {
             )));
         }
         // The count is of use in spite of a few bad bytes, as long as the person knows of them.
-        Some(damage) => out::told(&format!("{}: {damage}; counted as U+FFFD\n", file.display())),
+        Some(damage) => out::print_message(&format!("{}: {damage}; counted as U+FFFD\n", file.display())),
         None => {}
     }
     Ok(decoded.text)

@@ -314,7 +314,7 @@ fn print_report(carried: &TransferReport) -> Outcome {
         1 => "; 1 was there already, and is the same".to_owned(),
         known => format!("; {known} were there already, and are the same"),
     };
-    out::line(&format!(
+    out::print_line(&format!(
         "{} with {} and {} from {from} to {to}, each read again there and compared{known}",
         count(*sessions, "session"),
         count(*events, "event"),

@@ -20,7 +20,7 @@ pub(crate) async fn run(args: UndoArgs, place: &CliEnvironment) -> Outcome {
     let listing = place.command(&format!("compactions {}", args.session));
     let done = undo(&session, args.edit, &listing).await;
     runtime.close().await;
-    out::line(&done?.words())?;
+    out::print_line(&done?.words())?;
     Ok(DONE)
 }
 

@@ -114,7 +114,7 @@ pub(crate) async fn run(args: &WrapArgs, place: &CliEnvironment) -> Outcome {
     if args.write {
         return write(place, &setup, &access, &files, args.yes);
     }
-    out::line(&shown(&client, &setup, &access, place))?;
+    out::print_line(&shown(&client, &setup, &access, place))?;
     out::message(&next_step(&client, &setup, place));
     if running.is_none() && args.at.is_none() {
         out::message(&format!("nothing serves at {} yet: `longhaul serve`\n", access.root));
@@ -324,7 +324,7 @@ fn write(
     for one in planned {
         let copy = files.write(&one)?;
         let copy = copy.map(|copy| format!("; as it was: {}", place.shown(&copy))).unwrap_or_default();
-        out::line(&format!("wrote {}{copy}", place.shown(&one.path)))?;
+        out::print_line(&format!("wrote {}{copy}", place.shown(&one.path)))?;
     }
     Ok(DONE)
 }
@@ -338,7 +338,7 @@ fn undo(place: &CliEnvironment, files: &ClientFileChanges) -> Outcome {
         ));
     }
     for path in undone {
-        out::line(&format!("{} is without it again", place.shown(&path)))?;
+        out::print_line(&format!("{} is without it again", place.shown(&path)))?;
     }
     Ok(DONE)
 }

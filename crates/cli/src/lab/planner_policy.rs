@@ -32,11 +32,11 @@ pub(crate) struct PlannerPolicy {
     /// The model calls for background summaries since the last request.
     made_ahead: Vec<SideCall>,
     /// Items of the view as last sent.
-    sent: Vec<Sent>,
+    sent: Vec<SentMessage>,
 }
 
 /// An item of the view, and the sent segment.
-type Sent = (LogRange, Arc<Message>, ViewSegment);
+type SentMessage = (LogRange, Arc<Message>, ViewSegment);
 
 impl std::fmt::Debug for PlannerPolicy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -190,7 +190,7 @@ impl PlannerPolicy {
         let same = self.sent.iter().zip(view).take_while(|(sent, item)| is_same(sent, item)).count();
         let others = self.sent.split_off(same);
         // Behind the first difference a segment may only have moved, so the others are found by range.
-        let others: HashMap<LogRange, Sent> = others.into_iter().map(|sent| (sent.0, sent)).collect();
+        let others: HashMap<LogRange, SentMessage> = others.into_iter().map(|sent| (sent.0, sent)).collect();
         for item in &view[same..] {
             let known = others.get(&item.range).filter(|sent| is_same(sent, item));
             self.sent.push(match known {
@@ -205,7 +205,7 @@ impl PlannerPolicy {
     }
 }
 
-fn is_same((range, message, _): &Sent, item: &ViewItem) -> bool {
+fn is_same((range, message, _): &SentMessage, item: &ViewItem) -> bool {
     // The history shares unchanged messages, so equal pointers are enough and no text is compared.
     *range == item.range && Arc::ptr_eq(message, &item.message)
 }

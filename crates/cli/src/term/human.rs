@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longhaul_core::ids::Millis;
-use longhaul_core::moment::utc_moment;
+use longhaul_core::time_text::format_utc;
 
 /// Formats a number: `52.1K` for 52,100.
 pub(crate) fn short(number: u64) -> String {
@@ -73,7 +73,7 @@ pub(crate) fn wait(after_ms: u64, now: Millis) -> String {
     if length < FAR_AHEAD {
         return if length.is_zero() { "0 s".to_owned() } else { time(length) };
     }
-    format!("{} (at {})", time(length), utc_moment(now.saturating_add(after_ms), now))
+    format!("{} (at {})", time(length), format_utc(now.saturating_add(after_ms), now))
 }
 
 /// Formats a time in the past: `3 min ago`.

@@ -36,7 +36,7 @@ pub(crate) fn data(text: &str) -> io::Result<()> {
 ///
 /// # Errors
 /// The errors of [`data`].
-pub(crate) fn line(text: &str) -> io::Result<()> {
+pub(crate) fn print_line(text: &str) -> io::Result<()> {
     written(&[text.as_bytes(), b"\n"])
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn rows(text: &str) -> io::Result<()> {
 }
 
 /// Prints text to the stream of messages.
-pub(crate) fn told(text: &str) {
+pub(crate) fn print_message(text: &str) {
     if io::stderr().is_terminal() { message(&fitting(text, width())) } else { message(text) }
 }
 

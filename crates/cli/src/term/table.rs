@@ -41,7 +41,7 @@ impl PlannerSummary {
             // These have no number that a person could have configured.
             StrategyTrigger::Overflow | StrategyTrigger::Manual | StrategyTrigger::Planner => 0,
         };
-        Self { trigger: run.line().tokens, compactions, asked, is_off: !policy.enabled }
+        Self { trigger: run.threshold().tokens, compactions, asked, is_off: !policy.enabled }
     }
 }
 

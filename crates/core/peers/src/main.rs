@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use longhaul_core::budget::{Budget, Trigger};
+use longhaul_core::budget::{Budget, StrategyTrigger};
 use longhaul_core::event::{EventBody, ViewEdit};
 use longhaul_core::history::{History, request_messages};
 use longhaul_core::message::{Message, Part, Role};
 use longhaul_core::meter;
-use longhaul_core::plan::{Occasion, Plan, Policy, plan};
+use longhaul_core::plan::{CompactionPolicy, Plan, PlanTrigger, plan};
 use longhaul_core::strategy;
 use recorded::{Said, Session};
 use serde_json::{Value, json};
@@ -81,9 +81,9 @@ impl Set {
     }
 
     /// Returns budget and policy: the trigger is at half of the window.
-    fn at_trigger(&self, name: &str) -> (Budget, Policy) {
+    fn at_trigger(&self, name: &str) -> (Budget, CompactionPolicy) {
         let strategy = strategy::by_name(name).unwrap();
-        let policy = Policy { trigger: Some(Trigger::Tokens(self.budget)), ..Policy::new(strategy) };
+        let policy = CompactionPolicy { trigger: Some(StrategyTrigger::Tokens(self.budget)), ..CompactionPolicy::new(strategy) };
         (Budget::new(self.budget * 2, None), policy)
     }
 }
@@ -92,8 +92,8 @@ fn ms(start: Instant) -> f64 {
     start.elapsed().as_secs_f64() * 1e3
 }
 
-fn planned(history: &History, (budget, policy): &(Budget, Policy)) -> Plan {
-    plan(history, 0, budget, policy, &Occasion::Routine)
+fn planned(history: &History, (budget, policy): &(Budget, CompactionPolicy)) -> Plan {
+    plan(history, 0, budget, policy, &PlanTrigger::Routine)
 }
 
 /// Returns the edit of a plan. An extract stands in for a summary.
@@ -138,7 +138,7 @@ fn ours(set: &Set, name: &str, rows: &mut BTreeMap<String, Row>) {
             add("its extract", finished, true);
         }
         add("its edit folded", committed, true);
-        let wide = (Budget::new(WIDE, None), Policy { trigger: None, ..room.1.clone() });
+        let wide = (Budget::new(WIDE, None), CompactionPolicy { trigger: None, ..room.1.clone() });
         add("incremental, below the trigger", more(&fresh, set, &wide, true), true);
         add("incremental, after its edit", more(&after, set, &room, true), true);
         add("incremental, at the trigger", more(&fresh, set, &room, false), true);
@@ -146,7 +146,7 @@ fn ours(set: &Set, name: &str, rows: &mut BTreeMap<String, Row>) {
 }
 
 /// Returns the milliseconds for folding and planning one more message.
-fn more(history: &History, set: &Set, room: &(Budget, Policy), fits: bool) -> f64 {
+fn more(history: &History, set: &Set, room: &(Budget, CompactionPolicy), fits: bool) -> f64 {
     let mut history = history.clone();
     let mut next = |text: &str| {
         let message = Message::user(format!("m{}", history.last_seq()), vec![Part::text(text)]);

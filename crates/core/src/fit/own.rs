@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::{CallNames, Fitted, MessagePlace};
+use super::{CallNames, FittedMessages, MessagePlace};
 use crate::history::{History, ViewItem, ViewItemKind};
 use crate::ids::Seq;
 use crate::message::Message;
@@ -132,8 +132,9 @@ pub(super) fn fitted_messages<M: Clone>(
     (whole, history): (&History, &History),
     names: &CallNames,
     format: &MessageFormat<M>,
-) -> Fitted<M> {
-    let mut fitted = Fitted { messages: Vec::new(), left_out: Vec::new(), shortened: Vec::new(), tokens: 0 };
+) -> FittedMessages<M> {
+    let mut fitted =
+        FittedMessages { messages: Vec::new(), left_out: Vec::new(), shortened: Vec::new(), tokens: 0 };
     let before = whole.view().iter().map(|item| (item.range.from, &*item.message)).collect();
     let writer = MessageWriter { given, places, before, names, format };
     let mut is_sent: Vec<bool> = places.iter().map(|place| matches!(place, MessagePlace::Fixed)).collect();

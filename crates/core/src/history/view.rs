@@ -20,7 +20,7 @@ pub(crate) use projection::{merged, span};
 pub(super) use projection::{rebuild, result_position};
 #[doc(hidden)]
 pub use sent_form::join;
-use sent_form::shown;
+use sent_form::to_sent_form;
 pub(crate) use sent_form::{is_object, sent_groups};
 pub(super) use sent_form::{native_bytes, unsent_reasoning};
 #[doc(hidden)]
@@ -164,7 +164,7 @@ impl LogEntry {
     ) -> Self {
         let message = Arc::new(message);
         let before = paused.and_then(|paused| paused.shown.as_deref());
-        let shown = shown(seq, &message, &kind, before);
+        let shown = to_sent_form(seq, &message, &kind, before);
         let groups = shown.as_deref().map(|shown| sent_groups(shown, counter)).unwrap_or_default();
         let begins = paused.map_or(seq, |paused| paused.begins);
         let pauses = paused.map_or(0, |paused| paused.pauses)
@@ -218,7 +218,7 @@ impl LogEntry {
             [] => Arc::clone(&self.message),
             _ => Arc::new(without_parts(&self.message, omitted)),
         };
-        self.shown = shown(self.seq, &message, &self.kind, before);
+        self.shown = to_sent_form(self.seq, &message, &self.kind, before);
         // The cached placeholder may quote a part that is left out now.
         self.cleared_form = self.cleared_form.as_ref().map(|_| Arc::default());
         self.groups = self.shown.as_deref().map(|shown| sent_groups(shown, counter)).unwrap_or_default();

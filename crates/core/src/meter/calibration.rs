@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::profile::{FIXED, Mix, TokenizerProfile, difference_mix, dot, whole_mix};
+use super::profile::{FIXED, RequestMix, TokenizerProfile, difference_mix, dot, whole_mix};
 use crate::estimate::{CountAccuracy, TokensByScript};
 
 /// The growth of a weight's variance with each observation, so that old observations are forgotten.
@@ -70,7 +70,7 @@ pub struct TokenCalibration {
     ratios: TokenRatios,
     observations: u64,
     /// The first call of the session: the content and the reported tokens.
-    first: Option<(Mix, f64)>,
+    first: Option<(RequestMix, f64)>,
 }
 
 impl TokenCalibration {
@@ -196,7 +196,7 @@ fn most(groups: &TokensByScript) -> i64 {
 /// weight was moved by its uncertainty.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CountAttribution {
-    weights: Mix,
+    weights: RequestMix,
     reported: u64,
 }
 

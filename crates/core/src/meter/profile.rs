@@ -53,12 +53,12 @@ pub struct TokenizerProfile {
     pub(super) spread: Box<Matrix>,
 }
 
-/// The content of a request, or the difference of two requests: the factors of the weights.
-pub(super) type Mix = [f64; SIZE];
+/// The tokens of a request by kind, or the difference of two requests. Each number is the factor of one weight.
+pub(super) type RequestMix = [f64; SIZE];
 
 /// Returns the content of a whole request of `groups`, with `fixed_tokens` estimated tokens of system prompt and
 /// tools.
-pub(super) fn whole_mix(groups: &TokensByScript, fixed_tokens: u64) -> Mix {
+pub(super) fn whole_mix(groups: &TokensByScript, fixed_tokens: u64) -> RequestMix {
     let mut mix = difference_mix(groups, &TokensByScript::default());
     // System prompt and tools count as words. Their own weight holds only the difference from words.
     mix[0] += fixed_tokens as f64;
@@ -68,7 +68,7 @@ pub(super) fn whole_mix(groups: &TokensByScript, fixed_tokens: u64) -> Mix {
 }
 
 /// Returns the content of `more`, less the content of `less`.
-pub(super) fn difference_mix(more: &TokensByScript, less: &TokensByScript) -> Mix {
+pub(super) fn difference_mix(more: &TokensByScript, less: &TokensByScript) -> RequestMix {
     let mut mix = [0.0; SIZE];
     for ((factor, more), less) in mix.iter_mut().zip(more.as_floats()).zip(less.as_floats()) {
         *factor = more - less;
@@ -151,7 +151,7 @@ impl TokenizerProfile {
 
     /// Learns that `mix` had `actual` tokens, with an uncertainty of `noise` tokens squared. Outliers weigh less
     /// (Huber).
-    pub(super) fn observe(&mut self, mix: &Mix, actual: f64, noise: f64) {
+    pub(super) fn observe(&mut self, mix: &RequestMix, actual: f64, noise: f64) {
         let carried = self.spread.map(|row| dot(&row, mix));
         let surprise = actual - dot(&self.weights, mix);
         let variance = dot(&carried, mix) + noise;
@@ -171,7 +171,7 @@ impl TokenizerProfile {
     }
 
     /// Returns `spread × mix`: the share of each weight in the surprise of an observation.
-    pub(super) fn carried(&self, mix: &Mix) -> Mix {
+    pub(super) fn carried(&self, mix: &RequestMix) -> RequestMix {
         self.spread.map(|row| dot(&row, mix))
     }
 
@@ -209,7 +209,7 @@ impl TokenizerProfile {
 
     /// Returns whether the spread is a covariance whose variances are at most a hundred times those of `unknown`.
     fn has_sound_spread(&self, unknown: &Matrix) -> bool {
-        let variances: Mix = std::array::from_fn(|at| self.spread[at][at]);
+        let variances: RequestMix = std::array::from_fn(|at| self.spread[at][at]);
         (0..SIZE).all(|at| {
             let variance = variances[at];
             variance.is_finite()

@@ -29,7 +29,7 @@ pub(super) fn single_line(text: &str, limit: usize) -> String {
 
 /// Returns a text of the user or the model as one line. Text that begins like markup of the view is put in quotation
 /// marks.
-pub(super) fn said(text: &str, limit: usize) -> String {
+pub(super) fn quoted_line(text: &str, limit: usize) -> String {
     let line = single_line(text, limit);
     // These characters begin the view's own lines: `[SUMMARY]`, headings, tags, list items, omissions.
     if line.starts_with(|first: char| "[#<>-*=_|…{".contains(first)) { format!("\"{line}\"") } else { line }

@@ -67,7 +67,7 @@ pub(super) fn sections(ledger: &PinnedFacts) -> Vec<FactSection> {
     let read = ledger.read_files().map(|path| line::name(path, 1_000));
     let evicted_reads = ledger.files.evicted() - ledger.evicted_changes;
     let todos = ledger.todos.open().map(|(text, begun)| {
-        let text = line::said(text, MAX_CHARS);
+        let text = line::quoted_line(text, MAX_CHARS);
         if begun { format!("{text} (begun)") } else { text }
     });
     let todos: Vec<String> = todos.collect();

@@ -8,7 +8,9 @@ use super::imported_summary::standing_orders;
 use super::truncation::LastResortPlanner;
 use super::unit_tokens::UnitTokens;
 use super::view_units::ViewUnits;
-use super::{CompactionPolicy, Plan, PlanTrigger, TokenPrices, draft, overflow_targets, pause_target, prune};
+use super::{
+    CompactionPolicy, Plan, PlanTrigger, TokenPrices, documents, draft, overflow_targets, pause_target, prune,
+};
 use crate::budget::Budget;
 use crate::estimate::TokensByScript;
 use crate::event::ViewEdit;
@@ -28,14 +30,14 @@ pub struct PlanContext<'a> {
     /// The room of the model call.
     pub budget: Budget,
     /// The size that the request must stay below, in tokens.
-    pub trigger: u64,
+    pub threshold_tokens: u64,
     /// The size of the present request with the expected error, in tokens.
     pub before: u64,
     pub(super) now: MeterReading,
-    pub(super) line: TriggerThreshold,
+    pub(super) threshold: TriggerThreshold,
     pub(super) fixed_tokens: u64,
     pub(super) policy: &'a CompactionPolicy,
-    pub(super) occasion: &'a PlanTrigger,
+    pub(super) trigger: &'a PlanTrigger,
     /// The tokens of each unit. The size of every possible view is a sum of these.
     pub(super) unit_tokens: Vec<UnitTokens>,
     /// The position of the log up to which the meter's anchor has counted the view.
@@ -56,19 +58,19 @@ impl<'a> PlanContext<'a> {
         fixed_tokens: u64,
         budget: Budget,
         policy: &'a CompactionPolicy,
-        occasion: &'a PlanTrigger,
+        trigger: &'a PlanTrigger,
         now: MeterReading,
-        line: TriggerThreshold,
+        threshold: TriggerThreshold,
     ) -> Self {
         let before = now.bound();
-        let trigger = match occasion {
+        let threshold_tokens = match trigger {
             PlanTrigger::Overflow => overflow_targets(before, &budget).next().unwrap_or(before),
             PlanTrigger::Pause => pause_target(&budget),
-            _ => line.tokens,
+            _ => threshold.tokens,
         };
         // An undo pins the restored range against automatic compaction. A user's request or a full window overrides the
         // pin.
-        let forced = *occasion != PlanTrigger::Routine || before > budget.usable;
+        let forced = *trigger != PlanTrigger::Routine || before > budget.usable;
         let pinned = if forced { Vec::new() } else { history.pinned() };
         let units = ViewUnits::new(history.view(), &pinned);
         let anchored = history.anchor().map_or(0, |anchor| anchor.seq);
@@ -81,13 +83,13 @@ impl<'a> PlanContext<'a> {
             unit_tokens,
             anchored,
             budget,
-            trigger,
+            threshold_tokens,
             before,
             now,
-            line,
+            threshold,
             fixed_tokens,
             policy,
-            occasion,
+            trigger,
             complaint: RefCell::default(),
             earlier_tokens: Cell::new(u64::MAX),
             system_message_tokens: Cell::new(budget.window / WINDOW_SHARE),
@@ -98,7 +100,7 @@ impl<'a> PlanContext<'a> {
     pub(super) fn after_refusal(mut self) -> Plan {
         let mut plan = Plan::Fits;
         for target in overflow_targets(self.before, &self.budget) {
-            self.trigger = target;
+            self.threshold_tokens = target;
             plan = prune::prune(&self)
                 .or_else(|| self.compact())
                 .unwrap_or_else(|| LastResortPlanner::new(&self).plan());
@@ -116,7 +118,19 @@ impl<'a> PlanContext<'a> {
 
     /// Returns whether a user asked for the compaction.
     pub fn is_requested(&self) -> bool {
-        matches!(self.occasion, PlanTrigger::Requested { .. })
+        matches!(self.trigger, PlanTrigger::Requested { .. })
+    }
+
+    /// Returns the size below which documents of the user may stay beside a summary: half of the room beside system
+    /// prompt and tools. In tokens of the request.
+    pub fn document_target(&self) -> u64 {
+        documents::half_of_room(self.fixed_tokens, self.threshold_tokens)
+    }
+
+    /// Takes the dropped documents of the user back into a selection, the newest first, as far as the request stays
+    /// below `target` tokens. Those that do not fit whole are cut to their beginning and end.
+    pub fn keep_documents(&self, selection: &mut CompactionSelection, target: u64) {
+        documents::keep_documents(self, selection, target);
     }
 
     /// Returns the size of system prompt and tools after an edit, in estimated tokens.
@@ -131,39 +145,40 @@ impl<'a> PlanContext<'a> {
         self.history.calibration().ratios().apply(&all)
     }
 
-    /// Returns the meter's reading for a view without the `gone` units and with `added` tokens more.
-    pub fn after(&self, gone: &[bool], added: TokensByScript) -> MeterReading {
-        self.reading(|unit| !gone[unit], &[], added)
+    /// Returns the meter's reading for a view without the `dropped` units and with `added` tokens more.
+    pub fn after(&self, dropped: &[bool], added: TokensByScript) -> MeterReading {
+        self.reading(|unit| !dropped[unit], &[], added)
     }
 
-    /// Returns the bound of the request with a note in place of the `gone` units, in tokens.
-    pub fn without(&self, gone: &[bool]) -> u64 {
-        let beside = EarlierSummary::in_units(self, gone).shown_tokens() + self.quoted_system_tokens(gone);
-        self.after(gone, TokensByScript::of(draft::HEADER_TOKENS + beside)).bound()
+    /// Returns the bound of the request with a note in place of the `dropped` units, in tokens.
+    pub fn without(&self, dropped: &[bool]) -> u64 {
+        let beside =
+            EarlierSummary::in_units(self, dropped).shown_tokens() + self.quoted_system_tokens(dropped);
+        self.after(dropped, TokensByScript::of(draft::HEADER_TOKENS + beside)).bound()
     }
 
-    /// Returns whether the request without the `gone` units, with `added` tokens more, stays under the trigger.
-    pub fn would_fit(&self, gone: &[bool], added: u64) -> bool {
-        let added = added + draft::HEADER_TOKENS + self.quoted_system_tokens(gone);
-        self.after(gone, TokensByScript::of(added)).bound() < self.trigger
+    /// Returns whether the request without the `dropped` units, with `added` tokens more, stays under the trigger.
+    pub fn would_fit(&self, dropped: &[bool], added: u64) -> bool {
+        let added = added + draft::HEADER_TOKENS + self.quoted_system_tokens(dropped);
+        self.after(dropped, TokensByScript::of(added)).bound() < self.threshold_tokens
     }
 
-    /// Returns the estimated tokens that quotes of the system messages in the `gone` units take.
-    pub(super) fn quoted_system_tokens(&self, gone: &[bool]) -> u64 {
+    /// Returns the estimated tokens that quotes of the system messages in the `dropped` units take.
+    pub(super) fn quoted_system_tokens(&self, dropped: &[bool]) -> u64 {
         // Strategies weigh hundreds of selections, and few conversations have such messages.
         if self.history.system_messages().is_empty() {
             return 0;
         }
-        let messages = SystemMessages::of(self.history, &self.handles(gone));
+        let messages = SystemMessages::of(self.history, &self.handles(dropped));
         messages.tokens(self.system_message_tokens.get())
     }
 
-    /// Returns the standing orders and the system messages in the `gone` units, as every replacement shows them.
-    pub(super) fn standing_text(&self, gone: &[bool]) -> String {
+    /// Returns the standing orders and the system messages in the `dropped` units, as every replacement shows them.
+    pub(super) fn standing_text(&self, dropped: &[bool]) -> String {
         let mut text = standing_orders(self.history);
         if !self.history.system_messages().is_empty() {
             let most = self.system_message_tokens.get();
-            let messages = system_message_list(self.history, &self.handles(gone), most);
+            let messages = system_message_list(self.history, &self.handles(dropped), most);
             if !text.is_empty() && !messages.is_empty() {
                 text.push('\n');
             }
@@ -172,39 +187,39 @@ impl<'a> PlanContext<'a> {
         text
     }
 
-    /// Returns the meter's reading for a view without the `gone` units. The `cleared` results are placeholders, and
+    /// Returns the meter's reading for a view without the `dropped` units. The `cleared` results are placeholders, and
     /// `added` tokens come on top.
-    pub fn after_choice(&self, gone: &[bool], cleared: &[usize], added: u64) -> MeterReading {
-        self.reading(|unit| !gone[unit], cleared, TokensByScript::of(added))
+    pub fn after_dropping(&self, dropped: &[bool], cleared: &[usize], added: u64) -> MeterReading {
+        self.reading(|unit| !dropped[unit], cleared, TokensByScript::of(added))
     }
 
     /// Returns the meter's reading for the view after a selection, with `added` tokens on top.
     pub(super) fn after_selection(
         &self,
-        choice: &CompactionSelection,
+        selection: &CompactionSelection,
         added: TokensByScript,
     ) -> MeterReading {
-        if choice.shortened.is_empty() {
-            return self.reading(|unit| !choice.gone[unit], &choice.cleared, added);
+        if selection.shortened.is_empty() {
+            return self.reading(|unit| !selection.dropped[unit], &selection.cleared, added);
         }
         // A message has no placeholder, so it counts as cleared to nothing, and its excerpt is added.
-        let shortened = choice.shortened.iter();
+        let shortened = selection.shortened.iter();
         let mut marked: Vec<usize> =
-            choice.cleared.iter().copied().chain(shortened.clone().map(|m| m.item)).collect();
+            selection.cleared.iter().copied().chain(shortened.clone().map(|m| m.item)).collect();
         marked.sort_unstable();
         let excerpts: TokensByScript = shortened.map(|message| message.tokens).sum();
-        self.reading(|unit| !choice.gone[unit], &marked, added + excerpts)
+        self.reading(|unit| !selection.dropped[unit], &marked, added + excerpts)
     }
 
-    /// Returns the most tokens that quotes from the user's `gone` messages may take beside `floor_bound` tokens of
+    /// Returns the most tokens that quotes from the user's `dropped` messages may take beside `floor_bound` tokens of
     /// other content.
-    pub(super) fn user_text_bound(&self, gone: &[bool], floor_bound: u64) -> u64 {
-        let limit = self.trigger.min(self.before);
+    pub(super) fn user_text_bound(&self, dropped: &[bool], floor_bound: u64) -> u64 {
+        let limit = self.threshold_tokens.min(self.before);
         let most = user_room(limit.saturating_sub(floor_bound), limit, self.policy.user_text_share, 0);
-        let handles = self.handles(gone);
+        let handles = self.handles(dropped);
         let typed = self.history.entries().iter().filter(|entry| entry.kind == LogEntryKind::Typed);
-        let gone = typed.filter(|entry| handles.iter().any(|LogHandle(range)| range.contains(entry.seq)));
-        let tokens: u64 = gone.map(LogEntry::tokens).sum();
+        let dropped = typed.filter(|entry| handles.iter().any(|LogHandle(range)| range.contains(entry.seq)));
+        let tokens: u64 = dropped.map(LogEntry::tokens).sum();
         // The quotes are not chosen yet. They cannot be longer than the messages.
         tokens.min(most)
     }
@@ -212,16 +227,16 @@ impl<'a> PlanContext<'a> {
     /// Returns the plan of the strategy's first acceptable selection, from the widest protection to the narrowest.
     pub(super) fn compact(&self) -> Option<Plan> {
         ProtectionLevel::ALL.into_iter().find_map(|protection| {
-            let choice = self.policy.strategy.choose(self, protection)?;
-            self.accept(choice)
+            let selection = self.policy.strategy.choose(self, protection)?;
+            self.accept(selection)
         })
     }
 
     /// Returns another edit of a view that has hardly grown and is full all the same. An edit with room for growth is
     /// preferred, because the next one is not due at once. Otherwise any edit that fits is taken.
     pub(super) fn plan_repeated_edit(mut self) -> Plan {
-        let line = self.trigger;
-        self.trigger = line.min(self.budget.usable - self.budget.progress());
+        let fired = self.threshold_tokens;
+        self.threshold_tokens = fired.min(self.budget.usable - self.budget.progress());
         if let Some(plan) = self
             .compact_without_model()
             .or_else(|| LastResortPlanner::new(&self).plan_beside_facts(usize::MAX))
@@ -229,7 +244,7 @@ impl<'a> PlanContext<'a> {
             return plan;
         }
         // No edit leaves that much room, so any edit below the trigger that fired is better than none.
-        self.trigger = line;
+        self.threshold_tokens = fired;
         let most =
             LastResortPlanner::new(&self).plan_beside_facts(1).or_else(|| self.compact_without_model());
         most.unwrap_or_else(|| LastResortPlanner::new(&self).plan())
@@ -239,31 +254,34 @@ impl<'a> PlanContext<'a> {
     /// resort does.
     pub(super) fn compact_without_model(&self) -> Option<Plan> {
         ProtectionLevel::ALL.into_iter().find_map(|protection| {
-            let choice = self.policy.strategy.choose(self, protection)?;
-            self.accept(CompactionSelection { instead: choice.instead.without_model(), ..choice })
+            let selection = self.policy.strategy.choose(self, protection)?;
+            self.accept(CompactionSelection {
+                replacement: selection.replacement.without_model(),
+                ..selection
+            })
         })
     }
 
     /// Returns the plan for a selection, or `None` if even an empty replacement would stay above the trigger.
-    pub(super) fn accept(&self, mut choice: CompactionSelection) -> Option<Plan> {
+    pub(super) fn accept(&self, mut selection: CompactionSelection) -> Option<Plan> {
         // Strategies are foreign code too, so the guarantees for the newest messages are enforced here.
-        self.protect(&mut choice.gone);
-        self.spare_unread(&mut choice);
-        if !choice.gone.contains(&true) {
-            let edit = self.clearing(&choice)?;
+        self.protect(&mut selection.dropped);
+        self.spare_unread(&mut selection);
+        if !selection.dropped.contains(&true) {
+            let edit = self.clearing(&selection)?;
             return self.may_commit(&edit).then(|| Plan::Edit(Box::new(edit)));
         }
         // The clears follow the units: `protect` and `spare_unread` may have taken units out of the selection.
-        self.drop_redundant_clears(&mut choice);
-        if choice.instead == UnitReplacement::Note {
+        self.drop_redundant_clears(&mut selection);
+        if selection.replacement == UnitReplacement::Note {
             let edit = with_less_earlier(self, || {
-                let edit = self.removal_by(&choice, self.policy.strategy.name());
+                let edit = self.removal_by(&selection, self.policy.strategy.name());
                 self.may_commit(&edit).then_some(edit)
             })?;
             return Some(Plan::Edit(Box::new(edit)));
         }
-        let draft = SummaryDraft::new(self, &choice)?;
-        if !matches!(choice.instead, UnitReplacement::Extract { .. }) {
+        let draft = SummaryDraft::new(self, &selection)?;
+        if !matches!(selection.replacement, UnitReplacement::Extract { .. }) {
             return Some(Plan::Summarise(Box::new(draft)));
         }
         let edit = draft.finish_extractive(self.history).ok()?;
@@ -273,45 +291,45 @@ impl<'a> PlanContext<'a> {
     /// Returns the draft behind the extract that the strategy selects.
     pub(super) fn extract_draft(&self) -> Option<SummaryDraft> {
         ProtectionLevel::ALL.into_iter().find_map(|protection| {
-            let mut choice = self.policy.strategy.choose(self, protection)?;
-            self.protect(&mut choice.gone);
-            self.spare_unread(&mut choice);
-            self.drop_redundant_clears(&mut choice);
-            let is_one =
-                matches!(choice.instead, UnitReplacement::Extract { .. }) && choice.gone.contains(&true);
-            is_one.then(|| SummaryDraft::new(self, &choice)).flatten()
+            let mut selection = self.policy.strategy.choose(self, protection)?;
+            self.protect(&mut selection.dropped);
+            self.spare_unread(&mut selection);
+            self.drop_redundant_clears(&mut selection);
+            let is_one = matches!(selection.replacement, UnitReplacement::Extract { .. })
+                && selection.dropped.contains(&true);
+            is_one.then(|| SummaryDraft::new(self, &selection)).flatten()
         })
     }
 
     /// Returns whether a routine step comes next and the model has not answered the newest messages yet.
     pub(super) fn is_unread(&self) -> bool {
-        *self.occasion == PlanTrigger::Routine && !self.history.is_answered()
+        *self.trigger == PlanTrigger::Routine && !self.history.is_answered()
     }
 
     /// Takes the newest unread results out of a selection: the model must see a result once before any strategy drops
     /// the result.
-    pub(super) fn spare_unread(&self, choice: &mut CompactionSelection) {
+    pub(super) fn spare_unread(&self, selection: &mut CompactionSelection) {
         let newest = self.units.steps_newest_first().next();
         let newest =
             newest.filter(|step| self.is_unread() && LastResortPlanner::new(self).can_keep_step(*step));
         if let Some(step) = newest {
-            choice.gone[step] = false;
+            selection.dropped[step] = false;
             let items = self.units[step].items.clone();
             // The step is shown again, and with it the whole results.
-            choice.cleared.retain(|at| !items.contains(at));
+            selection.cleared.retain(|at| !items.contains(at));
         }
     }
 
     /// Removes results from the cleared list if the selection drops their whole unit.
-    pub(super) fn drop_redundant_clears(&self, choice: &mut CompactionSelection) {
-        let gone = &choice.gone;
-        choice.cleared.retain(|at| !gone.get(self.units.unit_of_item(*at)).copied().unwrap_or(false));
+    pub(super) fn drop_redundant_clears(&self, selection: &mut CompactionSelection) {
+        let dropped = &selection.dropped;
+        selection.cleared.retain(|at| !dropped.get(self.units.unit_of_item(*at)).copied().unwrap_or(false));
     }
 
     /// Removes protected units from a selection.
-    pub(super) fn protect(&self, gone: &mut [bool]) {
-        for (at, gone) in gone.iter_mut().enumerate() {
-            *gone &= !self.is_protected(at);
+    pub(super) fn protect(&self, dropped: &mut [bool]) {
+        for (at, dropped) in dropped.iter_mut().enumerate() {
+            *dropped &= !self.is_protected(at);
         }
     }
 
@@ -324,7 +342,7 @@ impl<'a> PlanContext<'a> {
 
     /// Returns whether committing `edit` leaves a smaller view under the trigger, and the strategy agrees.
     pub(super) fn may_commit(&self, edit: &ViewEdit) -> bool {
-        if edit.compressed_bound >= self.trigger || edit.compressed_bound >= self.before {
+        if edit.compressed_bound >= self.threshold_tokens || edit.compressed_bound >= self.before {
             return false;
         }
         // The strategy's own check comes last, because it may fold the whole history with the edit.
@@ -345,7 +363,7 @@ impl<'a> PlanContext<'a> {
         let alone = self.units.before_cut(kept);
         // Turns that take two thirds of the trigger by themselves would make the next edit due soon.
         if protection == ProtectionLevel::Turns
-            && self.after(&alone, TokensByScript::default()).bound() * 3 >= self.trigger * 2
+            && self.after(&alone, TokensByScript::default()).bound() * 3 >= self.threshold_tokens * 2
         {
             return self.units.protected_from(ProtectionLevel::Steps, turns);
         }

@@ -20,72 +20,67 @@ const MIN_EXCERPT_TOKENS: u64 = 400;
 /// The room that stays for the note on the other dropped messages, in tokens.
 const NOTE_TOKENS: u64 = 128;
 
-impl PlanContext<'_> {
-    /// Returns the size below which documents of the user may stay beside a summary: half of the room beside system
-    /// prompt and tools. In tokens of the request.
-    pub fn document_target(&self) -> u64 {
-        half_of_room(self.fixed_tokens, self.trigger)
+/// Takes the dropped documents of the user back into a selection, the newest first, as far as the request stays
+/// below `target` tokens. Those that do not fit whole are cut to their beginning and end.
+pub(super) fn keep_documents(context: &PlanContext<'_>, selection: &mut CompactionSelection, target: u64) {
+    let mut units: Vec<usize> =
+        (0..selection.dropped.len()).filter(|unit| is_document(context, *unit, selection)).collect();
+    let used = context.after_selection(selection, TokensByScript::of(NOTE_TOKENS)).bound();
+    // New text may have up to an eighth more tokens than its estimate.
+    let room = target.saturating_sub(used) * 8 / 9;
+    // So many documents share the room that each of them says something. The newest stay.
+    let most = (room / MIN_EXCERPT_TOKENS) as usize;
+    units.drain(..units.len().saturating_sub(most));
+    let size = |unit: &usize| context.units[*unit].tokens;
+    let each = water_level(units.iter().map(size).collect(), room);
+    for unit in units {
+        let item = context.units[unit].items.start;
+        if context.units[unit].tokens > each {
+            let Some(message) = shortened_message(context, item, each) else { continue };
+            selection.shortened.push(message);
+        }
+        selection.dropped[unit] = false;
     }
+    selection.shortened.sort_unstable_by_key(|message| message.item);
+}
 
-    /// Takes the dropped documents of the user back into a selection, the newest first, as far as the request stays
-    /// below `target` tokens. Those that do not fit whole are cut to their beginning and end.
-    pub fn keep_documents(&self, choice: &mut CompactionSelection, target: u64) {
-        let mut units: Vec<usize> =
-            (0..choice.gone.len()).filter(|unit| self.is_document(*unit, choice)).collect();
-        let used = self.after_selection(choice, TokensByScript::of(NOTE_TOKENS)).bound();
-        // New text may have up to an eighth more tokens than its estimate.
-        let room = target.saturating_sub(used) * 8 / 9;
-        // So many documents share the room that each of them says something. The newest stay.
-        let most = (room / MIN_EXCERPT_TOKENS) as usize;
-        units.drain(..units.len().saturating_sub(most));
-        let size = |unit: &usize| self.units[*unit].tokens;
-        let each = water_level(units.iter().map(size).collect(), room);
-        for unit in units {
-            let item = self.units[unit].items.start;
-            if self.units[unit].tokens > each {
-                let Some(message) = self.shortened_message(item, each) else { continue };
-                choice.shortened.push(message);
-            }
-            choice.gone[unit] = false;
-        }
-        choice.shortened.sort_unstable_by_key(|message| message.item);
+/// Returns whether a unit is an old document that a selection drops.
+fn is_document(context: &PlanContext<'_>, unit: usize, selection: &CompactionSelection) -> bool {
+    let item = &context.history.view()[context.units[unit].items.start];
+    if !selection.dropped[unit]
+        || context.units[unit].kind != ViewUnitKind::Typed
+        || context.is_protected(unit)
+    {
+        return false;
     }
+    let entry = context.history.entry(item.range.to);
+    // A client's message can be rewritten as text alone, so its pictures would be lost.
+    let has_only_text =
+        entry.is_some_and(|entry| entry.message.parts.iter().all(|part| part.as_text().is_some()));
+    if !context.policy.cuts_user_messages && !has_only_text {
+        return false;
+    }
+    // A document that was cut before is still one.
+    let whole = entry.map_or(0, |entry| entry.tokens());
+    let is_imported = context.history.imported_summaries().contains(&item.range.from);
+    item.kind == ViewItemKind::Typed
+        && !is_imported
+        && whole.max(item.tokens) >= MIN_EXCERPT_TOKENS.max(context.budget.usable / DOCUMENT_SHARE)
+}
 
-    /// Returns whether a unit is an old document that a selection drops.
-    fn is_document(&self, unit: usize, choice: &CompactionSelection) -> bool {
-        let item = &self.history.view()[self.units[unit].items.start];
-        if !choice.gone[unit] || self.units[unit].kind != ViewUnitKind::Typed || self.is_protected(unit) {
-            return false;
-        }
-        let entry = self.history.entry(item.range.to);
-        // A client's message can be rewritten as text alone, so its pictures would be lost.
-        let has_only_text =
-            entry.is_some_and(|entry| entry.message.parts.iter().all(|part| part.as_text().is_some()));
-        if !self.policy.cuts_user_messages && !has_only_text {
-            return false;
-        }
-        // A document that was cut before is still one.
-        let whole = entry.map_or(0, |entry| entry.tokens());
-        let is_imported = self.history.imported_summaries().contains(&item.range.from);
-        item.kind == ViewItemKind::Typed
-            && !is_imported
-            && whole.max(item.tokens) >= MIN_EXCERPT_TOKENS.max(self.budget.usable / DOCUMENT_SHARE)
+/// Returns the typed message at `item` in the view with its beginning and end in at most `most` tokens. `None` if the
+/// text is not the long part of the message.
+fn shortened_message(context: &PlanContext<'_>, item: usize, most: u64) -> Option<ShortenedMessage> {
+    let entry = context.history.entry(context.history.view()[item].range.to)?;
+    let texts: Vec<&str> = entry.message.parts.iter().filter_map(Part::as_text).collect();
+    let limit = TextLimit { max_chars: u64::MAX, max_tokens: most };
+    let cut = truncate(&texts.join("\n"), &limit, TruncationMode::Both, context.history.counter())?;
+    if cut.kept.is_empty() {
+        return None;
     }
-
-    /// Returns the typed message at `item` in the view with its beginning and end in at most `most` tokens. `None` if the
-    /// text is not the long part of the message.
-    pub(super) fn shortened_message(&self, item: usize, most: u64) -> Option<ShortenedMessage> {
-        let entry = self.history.entry(self.history.view()[item].range.to)?;
-        let texts: Vec<&str> = entry.message.parts.iter().filter_map(Part::as_text).collect();
-        let limit = TextLimit { max_chars: u64::MAX, max_tokens: most };
-        let cut = truncate(&texts.join("\n"), &limit, TruncationMode::Both, self.history.counter())?;
-        if cut.kept.is_empty() {
-            return None;
-        }
-        let excerpt = shortened(&cut, entry.seq, self.history.has_recall());
-        let tokens = shortened_groups(self.history, entry.seq, &excerpt);
-        Some(ShortenedMessage::new(item, excerpt, tokens))
-    }
+    let excerpt = shortened(&cut, entry.seq, context.history.has_recall());
+    let tokens = shortened_groups(context.history, entry.seq, &excerpt);
+    Some(ShortenedMessage::new(item, excerpt, tokens))
 }
 
 /// Returns the tokens of the typed message at `seq` with `excerpt` in place of its text. Pictures and files stay.

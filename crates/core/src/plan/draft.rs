@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::earlier_summary::EarlierSummary;
 use super::imported_summary::standing_orders;
-use super::pruning::{NO_JSON, OTHER_JSON, PruningProgress};
+use super::pruning_agent::{NO_JSON, OTHER_JSON, PruningProgress};
 use super::{PlanContext, PlanTrigger, SummaryWriterModel, TokenPrices};
 use crate::estimate::TokensByScript;
 use crate::event::{EditKind, EditReason, ViewEdit, ViewOperation};
@@ -192,8 +192,8 @@ impl SummaryDraft {
 
     /// Creates a draft; `None` if the rest of the view, with summaries of a useful size, would not be under
     /// the trigger.
-    pub(super) fn new(context: &PlanContext<'_>, choice: &CompactionSelection) -> Option<Self> {
-        let (asked, messages, ledger_tokens) = match choice.instead {
+    pub(super) fn new(context: &PlanContext<'_>, selection: &CompactionSelection) -> Option<Self> {
+        let (asked, messages, ledger_tokens) = match selection.replacement {
             UnitReplacement::Note => return None,
             UnitReplacement::Summary { tokens } | UnitReplacement::Pruned { tokens } => {
                 (tokens, usize::MAX, 0)
@@ -202,41 +202,41 @@ impl SummaryDraft {
             UnitReplacement::Ledger { ledger_tokens, tokens }
             | UnitReplacement::Extract { ledger_tokens, tokens } => (tokens, usize::MAX, ledger_tokens),
         };
-        let chapters = chapters(context, &choice.gone, messages);
-        let floor = context.after_selection(choice, TokensByScript::default());
+        let chapters = chapters(context, &selection.dropped, messages);
+        let floor = context.after_selection(selection, TokensByScript::default());
         // The writer's answer has no more room than the reserve, whatever the strategy asks for.
         let most = asked.min(context.budget.usable / 6).min(context.budget.reserve);
         // All chapters have one limit, because the room below the trigger is shared.
-        let limit = summary_limit(context, choice, chapters.len() as u64, ledger_tokens, most)?;
+        let limit = summary_limit(context, selection, chapters.len() as u64, ledger_tokens, most)?;
         // Quotes of the user go first: an extract fills half of the room that the quotes leave.
         let quoted = context.user_text_bound(
-            &choice.gone,
+            &selection.dropped,
             floor.bound()
                 + limit * chapters.len() as u64
                 + ledger_tokens
                 + order_list_tokens(context)
-                + context.quoted_system_tokens(&choice.gone),
+                + context.quoted_system_tokens(&selection.dropped),
         );
         let room = extract_room(context, floor.bound() + quoted, chapters.len() as u64);
         // An extract below pinned facts stays brief, because the facts have filled the room already.
         let extract_tokens = (ledger_tokens == 0).then(|| limit.max(room));
         let (mut ops, mut sections) = (Vec::new(), Vec::new());
         for units in &chapters {
-            let gone = units.as_slice();
+            let dropped = units.as_slice();
             // One summary covers all runs of the section. It stands in the place of the first run.
             let mut place = Some(ops.len());
-            for range in context.units.runs(gone) {
+            for range in context.units.runs(dropped) {
                 match place.take() {
                     Some(op) => {
                         sections.push(DraftSection {
                             op,
-                            messages: context.units.messages_in(gone),
-                            handles: context.handles(gone),
+                            messages: context.units.messages_in(dropped),
+                            handles: context.handles(dropped),
                             limit_tokens: limit,
                             extract_tokens,
                             ledger_tokens,
                             ledger: None,
-                            earlier: EarlierSummary::in_units(context, gone),
+                            earlier: EarlierSummary::in_units(context, dropped),
                             work: SectionProgress::Fresh,
                         });
                         ops.push(ViewOperation::Replace { range, parts: Vec::new(), summary: true });
@@ -245,16 +245,17 @@ impl SummaryDraft {
                 }
             }
         }
-        ops.extend(context.ops_in_place(choice));
-        let gone = context.units.messages_in(&choice.gone);
-        let kept = context.messages() - gone + sections.len() as u64;
+        ops.extend(context.ops_in_place(selection));
+        let dropped = context.units.messages_in(&selection.dropped);
+        let kept = context.messages() - dropped + sections.len() as u64;
         let making = context.policy.prices.filter(TokenPrices::are_known).map_or(0.0, |prices| {
             prices.riding(context.before, 0, limit, !context.history.is_cold(prices.cache_life_ms))
         });
-        let why = context.reasoned(String::new(), &choice.why, &floor, context.first_touched(choice), making);
+        let why =
+            context.reasoned(String::new(), &selection.why, &floor, context.first_touched(selection), making);
         let name = context.policy.strategy.name();
         let edit = context.view_edit(ops, EditKind::Compaction, name, &floor, kept, why);
-        let instructions = match context.occasion {
+        let instructions = match context.trigger {
             PlanTrigger::Requested { instructions } => instructions.clone(),
             _ => None,
         };
@@ -268,13 +269,13 @@ impl SummaryDraft {
                 .history
                 .is_cold(context.policy.prices.map_or(u64::MAX, |p| p.cache_life_ms)),
             usage: None,
-            agent: if matches!(choice.instead, UnitReplacement::Pruned { .. }) {
+            agent: if matches!(selection.replacement, UnitReplacement::Pruned { .. }) {
                 PruningAgentState::Fresh
             } else {
                 PruningAgentState::None
             },
             fixed_tokens: context.fixed_tokens,
-            may_go: choice.gone.clone(),
+            may_go: selection.dropped.clone(),
             is_given: false,
             counted_tokens: context.counted(),
             system_message_tokens: context.system_message_tokens.get(),
@@ -495,23 +496,23 @@ pub(super) fn defused(text: &str) -> String {
 }
 
 /// Returns the units of each section: all dropped units, or runs of at most so many messages.
-fn chapters(context: &PlanContext<'_>, gone: &[bool], messages: usize) -> Vec<Vec<bool>> {
+fn chapters(context: &PlanContext<'_>, dropped: &[bool], messages: usize) -> Vec<Vec<bool>> {
     if messages == usize::MAX {
-        return vec![gone.to_vec()];
+        return vec![dropped.to_vec()];
     }
     // Each chapter takes at least one call, so there must not be more chapters than calls.
     // Half of the calls are left for chapters that are read in several pieces.
     let most = (context.policy.max_summary_calls / 2).max(1);
-    let messages = messages.max((context.units.messages_in(gone) as usize).div_ceil(most));
+    let messages = messages.max((context.units.messages_in(dropped) as usize).div_ceil(most));
     let mut chapters: Vec<Vec<bool>> = Vec::new();
     let mut room = 0;
     for (at, unit) in context.units.iter().enumerate() {
-        if !gone[at] {
+        if !dropped[at] {
             room = 0;
             continue;
         }
         if room == 0 {
-            chapters.push(vec![false; gone.len()]);
+            chapters.push(vec![false; dropped.len()]);
             room = messages;
         }
         if let Some(chapter) = chapters.last_mut() {
@@ -526,18 +527,18 @@ fn chapters(context: &PlanContext<'_>, gone: &[bool], messages: usize) -> Vec<Ve
 /// trigger, and `None` where a summary would be too short to say anything.
 fn summary_limit(
     context: &PlanContext<'_>,
-    choice: &CompactionSelection,
+    selection: &CompactionSelection,
     count: u64,
     ledger: u64,
     limit: u64,
 ) -> Option<u64> {
-    let ceiling = context.trigger.min(context.before);
-    let beside = ledger + order_list_tokens(context) + context.quoted_system_tokens(&choice.gone);
+    let ceiling = context.threshold_tokens.min(context.before);
+    let beside = ledger + order_list_tokens(context) + context.quoted_system_tokens(&selection.dropped);
     std::iter::successors(Some(limit), |limit| Some(limit * 3 / 4))
         .take_while(|tried| *tried >= LEAST_TOKENS.min(limit))
         .find(|limit| {
             let added = TokensByScript::of(beside + count * (limit + HEADER_TOKENS));
-            context.after_selection(choice, added).bound() < ceiling
+            context.after_selection(selection, added).bound() < ceiling
         })
 }
 
@@ -555,7 +556,7 @@ fn order_list_tokens(context: &PlanContext<'_>) -> u64 {
 /// Returns the room of an extract in the place of each of `count` summaries. The room is half of the distance between
 /// the kept messages and the edit's target, so that the next compaction is not due at once.
 fn extract_room(context: &PlanContext<'_>, floor_bound: u64, count: u64) -> u64 {
-    let ceiling = context.trigger.min(context.before);
+    let ceiling = context.threshold_tokens.min(context.before);
     let half = ceiling.saturating_sub(floor_bound) / 2;
     let increment = TokenIncrement::of(context.history);
     let most = (half / count.max(1)).saturating_sub(HEADER_TOKENS);

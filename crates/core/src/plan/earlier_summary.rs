@@ -41,10 +41,10 @@ impl EarlierSummary {
         Self { tokens, text, most_tokens: most_tokens.min(tokens), is_kept: false }
     }
 
-    /// Returns the earlier summary in the `gone` units, in at most a sixth of the usable room, the limit of any
+    /// Returns the earlier summary in the `dropped` units, in at most a sixth of the usable room, the limit of any
     /// summary.
-    pub(super) fn in_units(context: &PlanContext<'_>, gone: &[bool]) -> Self {
-        let units = context.units.flagged(gone);
+    pub(super) fn in_units(context: &PlanContext<'_>, dropped: &[bool]) -> Self {
+        let units = context.units.flagged(dropped);
         let items: Vec<&ViewItem> = units
             .flat_map(|unit| &context.history.view()[unit.items.clone()])
             .filter(|item| is_stand_in(item) || is_imported(context.history, item))

@@ -82,12 +82,12 @@ fn spacious(items: &[&ViewItem], earlier: Vec<String>, room: u64, counter: &Mess
     // The other half is for the newest of what goes, word for word (decision 0035).
     let before = fill(&[(EARLIER, earlier)], room / 2, counter);
     let left = room.saturating_sub(counter.text(&before));
-    before + &said(items, left, counter)
+    before + &newest_verbatim(items, left, counter)
 }
 
 /// Returns the newest of some messages verbatim below their title, in at most `room` tokens; an empty text if none
 /// fits.
-pub(super) fn said(items: &[&ViewItem], room: u64, counter: &MessageTokenCounter) -> String {
+pub(super) fn newest_verbatim(items: &[&ViewItem], room: u64, counter: &MessageTokenCounter) -> String {
     let left = room.saturating_sub(counter.text(SAID) + 3);
     // Quotes of the user stand in their own section. Only long messages are shortened there, so their text is shown here
     // too.

@@ -1,6 +1,6 @@
 //! Pruning: old tool results become placeholders with a handle, without a model call.
 
-use super::{CompactionPolicy, Plan, PlanContext, PlanTrigger, is_clearable, line_at};
+use super::{CompactionPolicy, Plan, PlanContext, PlanTrigger, is_clearable, threshold_at};
 use crate::budget::Budget;
 use crate::estimate::TokensByScript;
 use crate::event::{EditKind, ViewEdit};
@@ -34,9 +34,9 @@ pub fn clear_results(
     rule: &ResultClearing,
 ) -> Option<ViewEdit> {
     let now = meter::read(history, fixed_tokens);
-    let line = line_at(history, fixed_tokens, budget, policy, now.bound());
-    let occasion = PlanTrigger::Routine;
-    clear_by(&PlanContext::new(history, fixed_tokens, *budget, policy, &occasion, now, line), rule)
+    let threshold = threshold_at(history, fixed_tokens, budget, policy, now.bound());
+    let trigger = PlanTrigger::Routine;
+    clear_by(&PlanContext::new(history, fixed_tokens, *budget, policy, &trigger, now, threshold), rule)
 }
 
 /// Returns the edit of a client's rule; `None` if the rule clears nothing, or less than its minimum.
@@ -69,7 +69,7 @@ fn clear_marked(context: &PlanContext<'_>, marked: &[usize]) -> ViewEdit {
 
 /// Returns an edit that clears old tool results, if that alone gets under the trigger.
 pub(super) fn prune(context: &PlanContext<'_>) -> Option<Plan> {
-    if context.before < context.trigger || !context.policy.strategy.prunes_first() {
+    if context.before < context.threshold_tokens || !context.policy.strategy.prunes_first() {
         return None;
     }
     let protection =
@@ -81,14 +81,14 @@ pub(super) fn prune(context: &PlanContext<'_>) -> Option<Plan> {
 fn turns_are_too_much(context: &PlanContext<'_>) -> bool {
     let older =
         context.units.before_cut(context.units.protected_from(ProtectionLevel::Turns, PROTECTED_TURNS));
-    context.after(&older, TokensByScript::default()).bound() >= context.trigger
+    context.after(&older, TokensByScript::default()).bound() >= context.threshold_tokens
 }
 
 /// Returns the edit that clears old results outside the protected part; `None` if too little would be saved.
 fn prune_within(context: &PlanContext<'_>, protection: ProtectionLevel) -> Option<Plan> {
     let marked = context.clearable(context.units.protected_from(protection, PROTECTED_TURNS));
-    let nothing_gone = vec![false; context.units.len()];
-    if !context.stays_below(&nothing_gone, &marked, 0, context.trigger.min(context.before)) {
+    let nothing_dropped = vec![false; context.units.len()];
+    if !context.stays_below(&nothing_dropped, &marked, 0, context.threshold_tokens.min(context.before)) {
         return None;
     }
     let usable = context.budget.usable;

@@ -14,7 +14,7 @@ const NUMBER_TOKENS: u64 = 4;
 /// A selection whose dropped content comes back piece by piece.
 struct SelectionRestorer<'a> {
     context: &'a PlanContext<'a>,
-    choice: &'a mut CompactionSelection,
+    selection: &'a mut CompactionSelection,
     /// The tokens of the request after the selection.
     sum: UnitTokens,
     /// The size, without the expected error, from which on nothing more has to come back, in tokens.
@@ -29,50 +29,51 @@ struct SelectionRestorer<'a> {
 /// largest results.
 pub(crate) fn restore_until_budget(
     context: &PlanContext<'_>,
-    choice: &mut CompactionSelection,
+    selection: &mut CompactionSelection,
     least: u64,
     most: u64,
 ) {
     let mut left = usize::MAX;
     loop {
-        let gone: Vec<usize> = (0..choice.gone.len()).filter(|unit| choice.gone[*unit]).collect();
+        let dropped: Vec<usize> =
+            (0..selection.dropped.len()).filter(|unit| selection.dropped[*unit]).collect();
         // Every unit that comes back shortens the note, which may make room for one more.
-        if gone.len() >= left {
+        if dropped.len() >= left {
             return;
         }
-        left = gone.len();
-        let mut sum = context.sum_of(|unit| !choice.gone[unit], &choice.cleared);
+        left = dropped.len();
+        let mut sum = context.sum_of(|unit| !selection.dropped[unit], &selection.cleared);
         if left > 0 {
-            sum.new += context.cost(context.note(&choice.gone));
+            sum.new += context.cost(context.note(&selection.dropped));
         }
-        let mut refill = SelectionRestorer { context, choice, sum, least, most };
+        let mut refill = SelectionRestorer { context, selection, sum, least, most };
         refill.restore();
         // Units at either end of a gap add no handle to the note; a unit in the middle splits a range and adds one.
-        let from_end = gone.iter().rev().take_while(|unit| !refill.is_enough() && refill.take(**unit, 0));
-        let gone = &gone[..gone.len() - from_end.count()];
-        let from_start = gone.iter().take_while(|unit| !refill.is_used() && refill.take(**unit, 0));
-        for unit in gone[from_start.count()..].iter().rev() {
+        let from_end = dropped.iter().rev().take_while(|unit| !refill.is_enough() && refill.take(**unit, 0));
+        let dropped = &dropped[..dropped.len() - from_end.count()];
+        let from_start = dropped.iter().take_while(|unit| !refill.is_used() && refill.take(**unit, 0));
+        for unit in dropped[from_start.count()..].iter().rev() {
             if refill.is_used() {
                 break;
             }
             refill.take(*unit, HANDLE_TOKENS);
         }
-        choice.cleared.sort_unstable();
+        selection.cleared.sort_unstable();
     }
 }
 
 /// Takes dropped units back, newest first, as many as fit below `most` tokens.
-pub(super) fn refill_newest(context: &PlanContext<'_>, choice: &mut CompactionSelection, most: u64) {
-    let mut sum = context.sum_of(|unit| !choice.gone[unit], &choice.cleared);
-    sum.new += context.cost(context.note(&choice.gone));
-    let mut refill = SelectionRestorer { context, choice, sum, least: most, most };
+pub(super) fn refill_newest(context: &PlanContext<'_>, selection: &mut CompactionSelection, most: u64) {
+    let mut sum = context.sum_of(|unit| !selection.dropped[unit], &selection.cleared);
+    sum.new += context.cost(context.note(&selection.dropped));
+    let mut refill = SelectionRestorer { context, selection, sum, least: most, most };
     // From the newest on: what is near the end is most likely needed again.
     for unit in (0..context.units.len()).rev() {
-        if refill.choice.gone[unit] {
+        if refill.selection.dropped[unit] {
             refill.take(unit, HANDLE_TOKENS);
         }
     }
-    choice.cleared.sort_unstable();
+    selection.cleared.sort_unstable();
 }
 
 impl SelectionRestorer<'_> {
@@ -94,17 +95,17 @@ impl SelectionRestorer<'_> {
 
     /// Restores cleared results, newest first, until the request has the least size.
     fn restore(&mut self) {
-        for at in (0..self.choice.cleared.len()).rev() {
+        for at in (0..self.selection.cleared.len()).rev() {
             if self.is_enough() {
                 return;
             }
             let mut sum = self.sum;
-            let item = self.choice.cleared[at];
+            let item = self.selection.cleared[at];
             let placeholder = self.context.placeholder_groups(item);
             sum.restore(&self.context.history.view()[item], &placeholder, self.context.anchored);
             if self.fits(&sum) {
                 self.sum = sum;
-                self.choice.cleared.remove(at);
+                self.selection.cleared.remove(at);
             }
         }
     }
@@ -127,8 +128,8 @@ impl SelectionRestorer<'_> {
             cleared.push(largest);
         }
         self.sum = sum;
-        self.choice.gone[unit] = false;
-        self.choice.cleared.extend(cleared);
+        self.selection.dropped[unit] = false;
+        self.selection.cleared.extend(cleared);
         true
     }
 }

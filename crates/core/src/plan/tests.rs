@@ -97,8 +97,8 @@ impl Log {
         self.add(EventBody::ToolFinished { result })
     }
 
-    fn plan(&self, budget: &Budget, policy: &CompactionPolicy, occasion: &PlanTrigger) -> Plan {
-        plan(&self.history, self.fixed, budget, policy, occasion)
+    fn plan(&self, budget: &Budget, policy: &CompactionPolicy, trigger: &PlanTrigger) -> Plan {
+        plan(&self.history, self.fixed, budget, policy, trigger)
     }
 
     fn routine(&self, window: u64, policy: &CompactionPolicy) -> Plan {

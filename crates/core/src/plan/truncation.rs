@@ -47,12 +47,12 @@ impl<'a> LastResortPlanner<'a> {
 
     /// Returns the plan of the last resort: an edit, the view as it is, or the overflow error.
     pub(super) fn plan(&self) -> Plan {
-        if self.context.before < self.context.trigger {
+        if self.context.before < self.context.threshold_tokens {
             return Plan::Fits;
         }
         let usable = self.context.budget.usable;
-        let fits = self.context.before <= usable && !matches!(self.context.occasion, PlanTrigger::Overflow);
-        let whole = self.edit_below(self.context.trigger, true);
+        let fits = self.context.before <= usable && !matches!(self.context.trigger, PlanTrigger::Overflow);
+        let whole = self.edit_below(self.context.threshold_tokens, true);
         // Unread results stay as long as the window has room for them, and are cut before they are dropped.
         // The reserve for the answer is no room for the count's margin: requests that fitted by their count alone
         // exceeded the usable room.
@@ -64,7 +64,7 @@ impl<'a> LastResortPlanner<'a> {
         } else {
             whole
         };
-        if let Some(plan) = kept.or_else(|| self.edit_below(self.context.trigger, false)) {
+        if let Some(plan) = kept.or_else(|| self.edit_below(self.context.threshold_tokens, false)) {
             return plan;
         }
         if fits {
@@ -96,7 +96,7 @@ impl<'a> LastResortPlanner<'a> {
     /// Returns an edit that leaves less than the reserve for the answer, because a short answer is better than none.
     fn plan_into_reserve(&self) -> Option<Plan> {
         let limit = self.limit_into_reserve();
-        if !matches!(self.context.occasion, PlanTrigger::Routine | PlanTrigger::Pause)
+        if !matches!(self.context.trigger, PlanTrigger::Routine | PlanTrigger::Pause)
             || limit <= self.context.budget.usable
         {
             return None;
@@ -112,7 +112,7 @@ impl<'a> LastResortPlanner<'a> {
     /// Returns whether the view fits by our own count alone, so that the provider's last count may be wrong.
     fn may_be_miscounted(&self) -> bool {
         let counted = self.context.fixed_tokens.saturating_add(self.context.history.view_tokens());
-        *self.context.occasion == PlanTrigger::Routine
+        *self.context.trigger == PlanTrigger::Routine
             && counted.saturating_add(counted / 10) < self.context.budget.usable
     }
 
@@ -134,7 +134,9 @@ impl<'a> LastResortPlanner<'a> {
     /// unchanged.
     fn first_edit_below(&self, target: u64, keeps_newest: bool) -> Option<ViewEdit> {
         let whole = self.newest_steps_beside_facts(target, usize::MAX).or_else(|| {
-            self.newest_steps(1, |choice| self.context.removal_by(choice, NAME).compressed_bound < target)
+            self.newest_steps(1, |selection| {
+                self.context.removal_by(selection, NAME).compressed_bound < target
+            })
         });
         if keeps_newest {
             return self.below(target, self.removal_with_facts(&whole?, target));
@@ -142,7 +144,7 @@ impl<'a> LastResortPlanner<'a> {
         let shortest = whole
             .or_else(|| self.select_fitting_units(target.saturating_sub(self.facts_room_tokens(target))));
         shortest
-            .and_then(|choice| self.below(target, self.removal_with_facts(&choice, target)))
+            .and_then(|selection| self.below(target, self.removal_with_facts(&selection, target)))
             .or_else(|| self.below(target, self.edit_with_cut_results(target, 0)?))
             .or_else(|| self.below(target, self.newest_step_alone()?))
             .or_else(|| self.below(target, self.removal_with_facts(&self.typed_alone()?, target)))
@@ -155,9 +157,9 @@ impl<'a> LastResortPlanner<'a> {
 
     /// Returns the plan that keeps at most `steps` newest steps beside the pinned facts of the dropped messages.
     pub(super) fn plan_beside_facts(&self, steps: usize) -> Option<Plan> {
-        let target = self.context.trigger;
-        let choice = self.newest_steps_beside_facts(target, steps)?;
-        let edit = self.below(target, self.removal_with_facts(&choice, target))?;
+        let target = self.context.threshold_tokens;
+        let selection = self.newest_steps_beside_facts(target, steps)?;
+        let edit = self.below(target, self.removal_with_facts(&selection, target))?;
         Some(Plan::Edit(Box::new(edit)))
     }
 
@@ -173,20 +175,20 @@ impl<'a> LastResortPlanner<'a> {
     }
 
     /// Returns the edit of a selection, with the user's documents cut and pinned facts below the note if there is room.
-    fn removal_with_facts(&self, choice: &CompactionSelection, target: u64) -> ViewEdit {
-        self.removal_beside_documents(choice, target)
-            .unwrap_or_else(|| self.removal_without_documents(choice, target))
+    fn removal_with_facts(&self, selection: &CompactionSelection, target: u64) -> ViewEdit {
+        self.removal_beside_documents(selection, target)
+            .unwrap_or_else(|| self.removal_without_documents(selection, target))
     }
 
     /// Returns the edit of a selection that cuts documents of the user where the selection drops them. `None` if there are
     /// none, or if they have no room.
-    fn removal_beside_documents(&self, choice: &CompactionSelection, target: u64) -> Option<ViewEdit> {
-        let mut kept = choice.clone();
+    fn removal_beside_documents(&self, selection: &CompactionSelection, target: u64) -> Option<ViewEdit> {
+        let mut kept = selection.clone();
         self.context.keep_documents(&mut kept, half_of_room(self.context.fixed_tokens, target));
-        if kept.gone == choice.gone {
+        if kept.dropped == selection.dropped {
             return None;
         }
-        let edit = if kept.gone.contains(&true) {
+        let edit = if kept.dropped.contains(&true) {
             self.removal_without_documents(&kept, target)
         } else {
             ViewEdit { strategy: NAME.to_owned(), ..self.context.clearing(&kept)? }
@@ -195,15 +197,15 @@ impl<'a> LastResortPlanner<'a> {
     }
 
     /// Returns the edit of a selection, with pinned facts below the note if there is room.
-    fn removal_without_documents(&self, choice: &CompactionSelection, target: u64) -> ViewEdit {
-        let bare = self.context.removal_by(choice, NAME);
-        let told = self.removal_with_text(choice, self.max_text_tokens());
+    fn removal_without_documents(&self, selection: &CompactionSelection, target: u64) -> ViewEdit {
+        let bare = self.context.removal_by(selection, NAME);
+        let told = self.removal_with_text(selection, self.max_text_tokens());
         if let Some(told) = told.filter(|told| told.compressed_bound < limit_with_facts(target)) {
             return told;
         }
         // New text may have up to an eighth more tokens than its estimate.
         let room = limit_with_facts(target).saturating_sub(bare.compressed_bound) * 8 / 9;
-        let told = self.removal_with_text(choice, room.min(self.max_text_tokens()));
+        let told = self.removal_with_text(selection, room.min(self.max_text_tokens()));
         told.filter(|told| told.compressed_bound < target).unwrap_or(bare)
     }
 
@@ -214,11 +216,11 @@ impl<'a> LastResortPlanner<'a> {
 
     /// Returns the edit of a selection with quotes of the user and pinned facts in at most `most` tokens; `None` if
     /// there is nothing to say.
-    fn removal_with_text(&self, choice: &CompactionSelection, most: u64) -> Option<ViewEdit> {
+    fn removal_with_text(&self, selection: &CompactionSelection, most: u64) -> Option<ViewEdit> {
         if most < MIN_FACTS_TOKENS {
             return None;
         }
-        let handles = self.context.handles(&choice.gone);
+        let handles = self.context.handles(&selection.dropped);
         let quotes = self.context.history.user_text_of(&handles);
         // Standing orders must not be lost, so they may take more than half.
         let user_text = quotes.fit((most / 2).max(quotes.order_tokens()).min(most));
@@ -230,36 +232,36 @@ impl<'a> LastResortPlanner<'a> {
         if told.is_empty() {
             return None;
         }
-        let mut note = self.context.note(&choice.gone);
+        let mut note = self.context.note(&selection.dropped);
         note.push(Part::text(format!("\n\n{told}")));
-        Some(self.context.removal_with(choice, NAME, note))
+        Some(self.context.removal_with(selection, NAME, note))
     }
 
     /// Returns the selection of as many newest steps as fit beside the whole pinned facts, at most `most`.
     fn newest_steps_beside_facts(&self, target: u64, most: usize) -> Option<CompactionSelection> {
         let limit = limit_with_facts(target);
-        self.newest_steps(most, |choice| {
+        self.newest_steps(most, |selection| {
             // Pinned facts are costly to read, so a selection that is too long without them is refused first.
-            self.context.removal_by(choice, NAME).compressed_bound < limit
+            self.context.removal_by(selection, NAME).compressed_bound < limit
                 && self
-                    .removal_with_text(choice, self.max_text_tokens())
+                    .removal_with_text(selection, self.max_text_tokens())
                     .is_none_or(|told| told.compressed_bound < limit)
         })
     }
 
     /// Returns a selection that keeps the newest step and other units that fit below `target`, newest first.
     fn select_fitting_units(&self, target: u64) -> Option<CompactionSelection> {
-        let mut gone = vec![true; self.context.units.len()];
-        self.context.protect(&mut gone);
-        let mut choice = CompactionSelection::new(gone, UnitReplacement::Note);
-        restore::refill_newest(self.context, &mut choice, target);
+        let mut dropped = vec![true; self.context.units.len()];
+        self.context.protect(&mut dropped);
+        let mut selection = CompactionSelection::new(dropped, UnitReplacement::Note);
+        restore::refill_newest(self.context, &mut selection, target);
         let newest = self.context.units.steps_newest_first().next();
         // The newest results come first: no older message may take their room.
         let keeps_newest = newest.is_none_or(|step| {
-            !choice.gone[step]
-                && !self.context.units[step].items.clone().any(|at| choice.cleared.contains(&at))
+            !selection.dropped[step]
+                && !self.context.units[step].items.clone().any(|at| selection.cleared.contains(&at))
         });
-        (keeps_newest && choice.gone.contains(&true)).then_some(choice)
+        (keeps_newest && selection.dropped.contains(&true)).then_some(selection)
     }
 
     /// Returns the selection of the largest number of newest steps, from one to `most`, that fits.
@@ -274,12 +276,12 @@ impl<'a> LastResortPlanner<'a> {
         let mut high = self.context.units.steps_newest_first().count().min(most);
         while low <= high {
             let middle = low + (high - low) / 2;
-            let choice = self
+            let selection = self
                 .drop_before_steps(middle)
-                .map(|gone| CompactionSelection::new(gone, UnitReplacement::Note));
-            match choice.filter(&fits) {
-                Some(choice) => {
-                    best = Some(choice);
+                .map(|dropped| CompactionSelection::new(dropped, UnitReplacement::Note));
+            match selection.filter(&fits) {
+                Some(selection) => {
+                    best = Some(selection);
                     low = middle + 1;
                 }
                 None => high = middle - 1,
@@ -290,9 +292,9 @@ impl<'a> LastResortPlanner<'a> {
 
     /// Returns a selection that drops all units before the newest `steps` steps, except protected ones.
     fn drop_before_steps(&self, steps: usize) -> Option<Vec<bool>> {
-        let mut gone = self.context.units.before_cut(self.context.units.step_start(steps));
-        self.context.protect(&mut gone);
-        gone.contains(&true).then_some(gone)
+        let mut dropped = self.context.units.before_cut(self.context.units.step_start(steps));
+        self.context.protect(&mut dropped);
+        dropped.contains(&true).then_some(dropped)
     }
 
     /// Returns the plan that cuts the results of the newest step to the usable room. If that leaves too little of them,
@@ -339,9 +341,9 @@ impl<'a> LastResortPlanner<'a> {
     /// Returns whether the newest step fits the usable room, with results cut to nothing if need be.
     pub(super) fn can_keep_step(&self, step: usize) -> bool {
         let results = self.cuttable_results(step);
-        let gone = self.drop_before_steps(1).unwrap_or_else(|| vec![false; self.context.units.len()]);
-        let note = self.context.cost(self.context.note(&gone));
-        self.context.reading(|unit| !gone[unit], &results, note).bound() < self.context.budget.usable
+        let dropped = self.drop_before_steps(1).unwrap_or_else(|| vec![false; self.context.units.len()]);
+        let note = self.context.cost(self.context.note(&dropped));
+        self.context.reading(|unit| !dropped[unit], &results, note).bound() < self.context.budget.usable
     }
 
     /// Returns the results of a step that are longer than their placeholder, as indices into the view. Protected tools
@@ -358,9 +360,9 @@ impl<'a> LastResortPlanner<'a> {
     /// the results get no more than half of the free part: a result that no window holds is not worth all other
     /// messages. Other results are: before one of them is cut, the older messages make room.
     fn room_of_results(&self, results: &[usize], target: u64) -> Option<u64> {
-        let gone = self.drop_before_steps(1).unwrap_or_else(|| vec![false; self.context.units.len()]);
-        let note = self.context.cost(self.context.note(&gone));
-        let least = self.context.reading(|unit| !gone[unit], results, note).bound();
+        let dropped = self.drop_before_steps(1).unwrap_or_else(|| vec![false; self.context.units.len()]);
+        let note = self.context.cost(self.context.note(&dropped));
+        let least = self.context.reading(|unit| !dropped[unit], results, note).bound();
         if results.is_empty() || least >= target {
             return None;
         }
@@ -400,10 +402,10 @@ impl<'a> LastResortPlanner<'a> {
                 why,
             ));
         }
-        let choice = self.newest_steps(usize::MAX, |choice| {
-            self.context.removal_by(&with_cleared(choice, marked), NAME).compressed_bound < target
+        let selection = self.newest_steps(usize::MAX, |selection| {
+            self.context.removal_by(&with_cleared(selection, marked), NAME).compressed_bound < target
         })?;
-        let edit = self.removal_with_facts(&with_cleared(&choice, marked), target);
+        let edit = self.removal_with_facts(&with_cleared(&selection, marked), target);
         let why = format!("{why}; {}", edit.why);
         Some(ViewEdit { why, ..edit })
     }
@@ -450,17 +452,17 @@ impl<'a> LastResortPlanner<'a> {
 
     /// Returns the edit that keeps the newest step without the message that the step answers.
     fn newest_step_alone(&self) -> Option<ViewEdit> {
-        let mut gone = self.context.units.before_cut(self.context.units.steps_newest_first().next()?);
-        self.context.protect(&mut gone);
-        gone.contains(&true).then(|| self.context.removal(&gone, NAME))
+        let mut dropped = self.context.units.before_cut(self.context.units.steps_newest_first().next()?);
+        self.context.protect(&mut dropped);
+        dropped.contains(&true).then(|| self.context.removal(&dropped, NAME))
     }
 
     /// Returns the selection that keeps only protected units, such as the newest typed message.
     fn typed_alone(&self) -> Option<CompactionSelection> {
-        let mut gone = vec![true; self.context.units.len()];
-        self.context.protect(&mut gone);
-        let anything = gone.contains(&true) && self.context.units.newest_typed().is_some();
-        anything.then(|| CompactionSelection::new(gone, UnitReplacement::Note))
+        let mut dropped = vec![true; self.context.units.len()];
+        self.context.protect(&mut dropped);
+        let anything = dropped.contains(&true) && self.context.units.newest_typed().is_some();
+        anything.then(|| CompactionSelection::new(dropped, UnitReplacement::Note))
     }
 
     /// Returns the plan that shows the beginning and the end of the newest typed message, and nothing older, because no
@@ -472,13 +474,14 @@ impl<'a> LastResortPlanner<'a> {
         let text: Vec<&str> = entry.message.parts.iter().filter_map(Part::as_text).collect();
         let text = text.join("\n");
         // A refusal for length shows that the usable room is smaller than assumed.
-        let target = if *self.context.occasion == PlanTrigger::Overflow {
-            self.context.trigger
+        let target = if *self.context.trigger == PlanTrigger::Overflow {
+            self.context.threshold_tokens
         } else {
             self.context.budget.usable
         };
-        let gone = self.typed_alone().map(|choice| choice.gone);
-        let note = gone.as_ref().map(|gone| self.context.cost(self.context.note(gone))).unwrap_or_default();
+        let dropped = self.typed_alone().map(|selection| selection.dropped);
+        let note =
+            dropped.as_ref().map(|dropped| self.context.cost(self.context.note(dropped))).unwrap_or_default();
         let others = self.context.reading(|_| false, &[], note).bound();
         // The other half of the room is for the model: for the parts that `recall` brings, and for its answer.
         // The other half is for what the model reads and says next (decision 0046).
@@ -489,7 +492,7 @@ impl<'a> LastResortPlanner<'a> {
             if cut.kept.is_empty() {
                 return None;
             }
-            let edit = self.edit_with_cut_message(gone.as_deref(), entry.seq, &cut);
+            let edit = self.edit_with_cut_message(dropped.as_deref(), entry.seq, &cut);
             if let Some(edit) = self.below(target, edit) {
                 let trigger_tokens = edit.trigger_tokens.max(target);
                 return Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens, ..edit })));
@@ -500,8 +503,8 @@ impl<'a> LastResortPlanner<'a> {
         None
     }
 
-    /// Returns the edit that drops the `gone` units and shows the cut typed message at `seq`.
-    fn edit_with_cut_message(&self, gone: Option<&[bool]>, seq: Seq, cut: &TruncatedText) -> ViewEdit {
+    /// Returns the edit that drops the `dropped` units and shows the cut typed message at `seq`.
+    fn edit_with_cut_message(&self, dropped: Option<&[bool]>, seq: Seq, cut: &TruncatedText) -> ViewEdit {
         let excerpt = shortened(cut, seq, self.context.history.has_recall());
         let op = ViewOperation::Placeholder { seq, excerpt, cut: true };
         let why = format!(
@@ -509,8 +512,8 @@ impl<'a> LastResortPlanner<'a> {
             grouped(cut.omitted_chars),
             grouped(cut.total_chars)
         );
-        let mut edit = match gone {
-            Some(gone) => self.context.removal(gone, NAME),
+        let mut edit = match dropped {
+            Some(dropped) => self.context.removal(dropped, NAME),
             None => self.context.view_edit(
                 Vec::new(),
                 EditKind::Prune,
@@ -539,8 +542,8 @@ impl<'a> LastResortPlanner<'a> {
 }
 
 /// Returns a selection that also clears the results at `cleared` in the view.
-fn with_cleared(choice: &CompactionSelection, cleared: &[usize]) -> CompactionSelection {
-    CompactionSelection { cleared: cleared.to_vec(), ..choice.clone() }
+fn with_cleared(selection: &CompactionSelection, cleared: &[usize]) -> CompactionSelection {
+    CompactionSelection { cleared: cleared.to_vec(), ..selection.clone() }
 }
 
 /// Returns the most tokens of a request with pinned facts, a little below `target`: a full request

@@ -113,15 +113,15 @@ impl PlanContext<'_> {
         self.meter_of(&sum)
     }
 
-    /// Returns whether the request without the `gone` units stays below `limit` tokens by the meter's bound. The
+    /// Returns whether the request without the `dropped` units stays below `limit` tokens by the meter's bound. The
     /// `cleared` results (ascending) are placeholders, and `added` tokens come on top.
-    pub(crate) fn stays_below(&self, gone: &[bool], cleared: &[usize], added: u64, limit: u64) -> bool {
+    pub(crate) fn stays_below(&self, dropped: &[bool], cleared: &[usize], added: u64, limit: u64) -> bool {
         // The lines that stay of a result take a pass over its text. Without them the request is smaller, so one that
         // is too large even so needs no such pass. In a long log that is true of almost every result.
-        let shown = |unit: usize| !gone[unit];
+        let shown = |unit: usize| !dropped[unit];
         let mut least = self.sum_with(shown, cleared, |at| self.history.view()[at].placeholder);
         least.new += TokensByScript::of(added);
-        self.meter_of(&least).bound() < limit && self.after_choice(gone, cleared, added).bound() < limit
+        self.meter_of(&least).bound() < limit && self.after_dropping(dropped, cleared, added).bound() < limit
     }
 
     /// Returns the tokens of the `shown` units, in which the `marked` results (ascending) are placeholders.

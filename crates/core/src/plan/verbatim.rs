@@ -124,7 +124,7 @@ impl<'a> NewestLines<'a> {
         let counts = self.counts.get_or_insert_with(|| {
             let mut counts = TextTable::default();
             for at in all {
-                if said(&items[*at].message).trim().len() <= MAX_REPEATED_BYTES {
+                if message_text(&items[*at].message).trim().len() <= MAX_REPEATED_BYTES {
                     *counts.entry(self::line(items[*at]).into()).or_default() += 1;
                 }
             }
@@ -138,11 +138,11 @@ impl<'a> NewestLines<'a> {
 fn is_line_of(line: &str, item: &ViewItem) -> bool {
     let start = [role_name(item.message.role), ": "].concat();
     let text = line.strip_prefix(start.as_str()).and_then(|rest| rest.strip_suffix('\n'));
-    text.is_some_and(|text| text == said(&item.message).trim())
+    text.is_some_and(|text| text == message_text(&item.message).trim())
 }
 
 /// Returns the text of a message. Messages of the usual forms are not copied.
-fn said(message: &Message) -> Cow<'_, str> {
+fn message_text(message: &Message) -> Cow<'_, str> {
     match message.parts.as_slice() {
         [Part::Text(text)] => Cow::Borrowed(&text.text),
         [Part::ToolResult(result)] => match result.content.as_slice() {
@@ -168,7 +168,7 @@ fn is_output(kind: &ViewItemKind) -> bool {
 }
 
 fn line(item: &ViewItem) -> String {
-    format!("{}: {}\n", role_name(item.message.role), said(&item.message).trim())
+    format!("{}: {}\n", role_name(item.message.role), message_text(&item.message).trim())
 }
 
 /// Returns a text in at most `most` tokens by `count`: whole, or beginning and end. `None` if the room is too

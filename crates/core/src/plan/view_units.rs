@@ -112,24 +112,24 @@ impl ViewUnits {
         self.iter().zip(flags).filter(|(_, flag)| **flag).map(|(unit, _)| unit)
     }
 
-    /// Returns the number of messages of the view in the `gone` units.
-    pub(super) fn messages_in(&self, gone: &[bool]) -> u64 {
-        self.flagged(gone).map(|unit| unit.items.len() as u64).sum()
+    /// Returns the number of messages of the view in the `dropped` units.
+    pub(super) fn messages_in(&self, dropped: &[bool]) -> u64 {
+        self.flagged(dropped).map(|unit| unit.items.len() as u64).sum()
     }
 
-    /// Returns maximal runs of `gone` units as ranges of the log.
-    pub(super) fn runs(&self, gone: &[bool]) -> Vec<LogRange> {
+    /// Returns maximal runs of `dropped` units as ranges of the log.
+    pub(super) fn runs(&self, dropped: &[bool]) -> Vec<LogRange> {
         let mut runs: Vec<LogRange> = Vec::new();
         // Neighbours in the list may be far apart in the log, where hidden messages lie between them; a run covers
         // these too.
         let mut open = false;
-        for (unit, gone) in self.iter().zip(gone) {
+        for (unit, dropped) in self.iter().zip(dropped) {
             match runs.last_mut() {
-                Some(run) if *gone && open => run.to = unit.range.to,
-                _ if *gone => runs.push(unit.range),
+                Some(run) if *dropped && open => run.to = unit.range.to,
+                _ if *dropped => runs.push(unit.range),
                 _ => {}
             }
-            open = *gone;
+            open = *dropped;
         }
         runs
     }

@@ -49,13 +49,13 @@ pub(super) enum PrecomputeStage {
 
 /// The background summary of a session, and the usage that no event holds yet.
 #[derive(Clone, Debug, Default)]
-pub(super) struct BackgroundSummary {
+pub(super) struct BackgroundSummariser {
     pub(super) candidate: Option<PrecomputedSummary>,
     /// The usage of summaries that were not committed.
     pub(super) unstored: Vec<Usage>,
 }
 
-impl BackgroundSummary {
+impl BackgroundSummariser {
     /// Returns whether a hook is asked about the background summary now.
     pub(super) fn is_asking(&self) -> bool {
         self.asking_task().is_some()

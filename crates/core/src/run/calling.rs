@@ -33,7 +33,7 @@ pub(super) fn call_model(state: &mut LoopState, step: StepId, out: &mut Vec<RunE
 }
 
 /// Handles a complete answer: stores the answer, or treats an unusable one as a failure.
-pub(super) fn answered(state: &mut LoopState, answer: ModelAnswer, out: &mut Vec<RunEffect>) {
+pub(super) fn handle_answer(state: &mut LoopState, answer: ModelAnswer, out: &mut Vec<RunEffect>) {
     let RunPhase::Calling { step, .. } = &state.phase else { return };
     let step = step.clone();
     let calls = answer.parts.iter().filter(|part| matches!(part, Part::ToolCall(_))).count();
@@ -42,7 +42,7 @@ pub(super) fn answered(state: &mut LoopState, answer: ModelAnswer, out: &mut Vec
         let message =
             format!("the model asked for {calls} tools in one answer; {MAX_CALLS} are the most that run");
         let failure = ModelCallFailure::new(ErrorCode::ThirdParty, message, false);
-        return failed(state, ModelCallFailure { usage: answer.usage, ..failure }, answer.parts, out);
+        return handle_failure(state, ModelCallFailure { usage: answer.usage, ..failure }, answer.parts, out);
     }
     let parts = pausing::without_repetition(&state.session, answer.parts);
     let parts = named_calls(&state.session, &step, parts);
@@ -58,7 +58,7 @@ pub(super) fn answered(state: &mut LoopState, answer: ModelAnswer, out: &mut Vec
     let is_whole = state.session.history.is_paused() && answer.finish != ModelStopReason::ContentFilter;
     if !says_something(&parts) && answer.finish != ModelStopReason::Length && !is_whole {
         let failure = match answer.finish {
-            ModelStopReason::ContentFilter => withheld(),
+            ModelStopReason::ContentFilter => filtered_answer_failure(),
             _ => ModelCallFailure::new(ErrorCode::ThirdParty, empty_answer(&parts), true),
         };
         let failure = ModelCallFailure { usage: answer.usage, ..failure };
@@ -70,7 +70,7 @@ pub(super) fn answered(state: &mut LoopState, answer: ModelAnswer, out: &mut Vec
         state.step.empty_answers += u32::from(is_silent);
         return match failure.retryable && state.stop.is_none() {
             true => server_wait::answer_broke(state, &step, failure, Vec::new(), out),
-            false => failed(state, failure, parts, out),
+            false => handle_failure(state, failure, parts, out),
         };
     }
     let estimated_input = state.session.estimated_input();
@@ -94,7 +94,7 @@ pub(super) fn answered(state: &mut LoopState, answer: ModelAnswer, out: &mut Vec
 }
 
 /// Handles a failed call: makes room, leaves a part out, waits, or ends the run.
-pub(super) fn failed(
+pub(super) fn handle_failure(
     state: &mut LoopState,
     failure: ModelCallFailure,
     partial: Vec<Part>,
@@ -286,7 +286,7 @@ fn without_cut_call(parts: &[Part]) -> Vec<Part> {
 
 /// Returns the failure of an answer that a filter has withheld as a whole. The filter has judged it by what the model has
 /// read, so the newest content is suspected.
-fn withheld() -> ModelCallFailure {
+fn filtered_answer_failure() -> ModelCallFailure {
     let refusal = PartRefusal { kind: Some(RefusedPartKind::Content), ..PartRefusal::default() };
     ModelCallFailure {
         refusal: Some(Box::new(refusal)),

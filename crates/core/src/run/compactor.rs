@@ -1,6 +1,6 @@
 //! The plan before a step, and the compactions that follow.
 
-use super::background_summary::BackgroundSummary;
+use super::background_summary::BackgroundSummariser;
 use super::loop_state::{AppendContinuation, CountContinuation, LoopState, RunPhase};
 use super::{
     CompactionOutcome, ModelCallFailure, RunEffect, RunNotice, RunTimer, hook, omitting, orders, recalling,
@@ -15,25 +15,23 @@ use crate::shortening::{self, SummaryWriting};
 /// The compactions of a session: their plans, hooks and summaries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Compactor {
-    pub(super) background: BackgroundSummary,
+    pub(super) background: BackgroundSummariser,
 }
 
 impl Compactor {
     /// Returns the plan for the next request.
-    pub(super) fn plan(&self, state: &LoopState, occasion: &PlanTrigger) -> Plan {
+    pub(super) fn plan(&self, state: &LoopState, trigger: &PlanTrigger) -> Plan {
         let settings = &state.session.settings;
         let (fixed, budget) = (settings.fixed.planned(&state.session.history), state.session.budget());
         // A user's instructions are not in the background summary, so a compaction on request does not use it.
-        let ready = self
-            .background
-            .coming()
-            .filter(|_| matches!(occasion, PlanTrigger::Routine | PlanTrigger::Pause));
-        if *occasion == PlanTrigger::Routine && state.session.may_ask_again() {
+        let ready =
+            self.background.coming().filter(|_| matches!(trigger, PlanTrigger::Routine | PlanTrigger::Pause));
+        if *trigger == PlanTrigger::Routine && state.session.may_ask_again() {
             // The refusal that named the window may have been wrong, so a message is tried whole before it is cut.
             let policy = CompactionPolicy { cuts_user_messages: false, ..settings.policy.clone() };
-            return plan::plan_with(&state.session.history, fixed, &budget, &policy, occasion, ready);
+            return plan::plan_with(&state.session.history, fixed, &budget, &policy, trigger, ready);
         }
-        plan::plan_with(&state.session.history, fixed, &budget, &settings.policy, occasion, ready)
+        plan::plan_with(&state.session.history, fixed, &budget, &settings.policy, trigger, ready)
     }
 
     /// Makes the view ready for the next step: notes, the server's count, a finished summary, then the plan.
@@ -55,8 +53,8 @@ impl Compactor {
         if !is_paused && self.background.swap_extract(state, out) {
             return;
         }
-        let occasion = if is_paused { PlanTrigger::Pause } else { PlanTrigger::Routine };
-        let plan = self.plan(state, &occasion);
+        let trigger = if is_paused { PlanTrigger::Pause } else { PlanTrigger::Routine };
+        let plan = self.plan(state, &trigger);
         // A raised flag ends computations early, so the plan may be incomplete.
         if state.stop_if_flagged(out) {
             return;
@@ -66,7 +64,7 @@ impl Compactor {
             Plan::Summarise(_) | Plan::Edit(_) if !is_paused && self.background.can_go_on_without(state) => {
                 state.start_step(out);
             }
-            other => self.act_on(state, other, occasion, out),
+            other => self.act_on(state, other, trigger, out),
         }
     }
 
@@ -75,14 +73,14 @@ impl Compactor {
         &mut self,
         state: &mut LoopState,
         plan: Plan,
-        occasion: PlanTrigger,
+        trigger: PlanTrigger,
         out: &mut Vec<RunEffect>,
     ) {
         if state.stop_if_flagged(out) {
             return;
         }
-        if let Some(plan) = self.ask_hook(state, plan, &occasion, out) {
-            self.carry_out(state, plan, occasion, out);
+        if let Some(plan) = self.ask_hook(state, plan, &trigger, out) {
+            self.carry_out(state, plan, trigger, out);
         }
     }
 
@@ -91,34 +89,34 @@ impl Compactor {
         &mut self,
         state: &mut LoopState,
         plan: Plan,
-        occasion: PlanTrigger,
+        trigger: PlanTrigger,
         out: &mut Vec<RunEffect>,
     ) {
         if state.stop_if_flagged(out) {
             return;
         }
         match plan {
-            Plan::Fits => nothing_to_do(state, &occasion, out),
+            Plan::Fits => nothing_to_do(state, &trigger, out),
             Plan::Edit(edit)
                 if self.background.became(&edit) && self.background.committable_summary().is_none() =>
             {
-                self.commit(state, *edit, &occasion, out)
+                self.commit(state, *edit, &trigger, out)
             }
             Plan::Edit(edit) => match self.background.failed_ahead() {
                 Some(problem) => {
                     let failed = self.background.failure(state, &edit.strategy, problem);
-                    self.after_failure(state, failed, Plan::Edit(edit), &occasion, out);
+                    self.after_failure(state, failed, Plan::Edit(edit), &trigger, out);
                 }
-                None => self.commit(state, *edit, &occasion, out),
+                None => self.commit(state, *edit, &trigger, out),
             },
-            Plan::Summarise(draft) if state.session.may_wait(&occasion) => {
-                self.ask_for_summary(state, draft, occasion, out)
+            Plan::Summarise(draft) if state.session.may_wait(&trigger) => {
+                self.ask_for_summary(state, draft, trigger, out)
             }
             Plan::Summarise(draft) => {
                 let problem = self.background.failed_ahead();
-                self.commit_extract(state, &draft, &occasion, problem, out);
+                self.commit_extract(state, &draft, &trigger, problem, out);
             }
-            Plan::DoesNotFit(misfit) => does_not_fit(state, misfit, &occasion, out),
+            Plan::DoesNotFit(misfit) => does_not_fit(state, misfit, &trigger, out),
         }
     }
 
@@ -127,10 +125,10 @@ impl Compactor {
         &mut self,
         state: &mut LoopState,
         edit: ViewEdit,
-        occasion: &PlanTrigger,
+        trigger: &PlanTrigger,
         out: &mut Vec<RunEffect>,
     ) {
-        self.commit_with(state, Vec::new(), edit, occasion, out);
+        self.commit_with(state, Vec::new(), edit, trigger, out);
     }
 
     /// Stores an edit of the view behind other events.
@@ -139,25 +137,25 @@ impl Compactor {
         state: &mut LoopState,
         mut events: Vec<EventBody>,
         mut edit: ViewEdit,
-        occasion: &PlanTrigger,
+        trigger: &PlanTrigger,
         out: &mut Vec<RunEffect>,
     ) {
         if state.stop_if_flagged(out) {
             return;
         }
-        let is_requested = matches!(occasion, PlanTrigger::Requested { .. });
+        let is_requested = matches!(trigger, PlanTrigger::Requested { .. });
         self.background.note_commit(&edit, is_requested, out);
         if let Some(usage) = self.background.take_unstored() {
             edit.usage.get_or_insert_default().add(&usage);
         }
         state.step.compacted = true;
         state.phase = RunPhase::Storing;
-        let then = match occasion {
+        let then = match trigger {
             PlanTrigger::Requested { .. } => AppendContinuation::Compacted(Box::new(edit.clone())),
             _ => AppendContinuation::StartStep,
         };
         // Nothing follows a compaction of a session at rest, so no note recalls anything for it.
-        let note = match occasion {
+        let note = match trigger {
             PlanTrigger::Requested { .. } => None,
             // A note must not stand between two pieces of one answer.
             _ if state.session.history.is_paused() => None,
@@ -174,7 +172,7 @@ impl Compactor {
         &mut self,
         state: &mut LoopState,
         draft: Box<SummaryDraft>,
-        occasion: PlanTrigger,
+        trigger: PlanTrigger,
         out: &mut Vec<RunEffect>,
     ) {
         out.push(RunEffect::Notice(RunNotice::Compacting {
@@ -183,7 +181,7 @@ impl Compactor {
             trigger_tokens: draft.trigger_tokens(),
         }));
         let writing = Box::new(SummaryWriting::new(*draft, state.session.budget()));
-        self.ask_on(state, writing, occasion, out);
+        self.ask_on(state, writing, trigger, out);
     }
 
     /// Sends the request for the next piece of the summary, or continues if no piece is left.
@@ -191,14 +189,14 @@ impl Compactor {
         &mut self,
         state: &mut LoopState,
         mut writing: Box<SummaryWriting>,
-        occasion: PlanTrigger,
+        trigger: PlanTrigger,
         out: &mut Vec<RunEffect>,
     ) {
         let Some(request) = writing.next_request(&state.session.history) else {
-            return self.finish_summary(state, Box::new(writing.into_draft()), &occasion, out);
+            return self.finish_summary(state, Box::new(writing.into_draft()), &trigger, out);
         };
         let task = state.new_task();
-        state.phase = RunPhase::Summarising { task, writing, occasion };
+        state.phase = RunPhase::Summarising { task, writing, trigger };
         out.push(RunEffect::Summarise { task, ahead: false, request });
         // Each piece has the whole time: a summary of many pieces may take longer than one call.
         let after_ms = state.session.settings.policy.summary_timeout_ms;
@@ -218,8 +216,8 @@ impl Compactor {
         }
         // Taken out, so that the writing can change without a copy. The phase is put back if the answer is not meant
         // for it.
-        let (mut writing, occasion) = match std::mem::replace(&mut state.phase, RunPhase::Storing) {
-            RunPhase::Summarising { task: asked, writing, occasion } if asked == task => (writing, occasion),
+        let (mut writing, trigger) = match std::mem::replace(&mut state.phase, RunPhase::Storing) {
+            RunPhase::Summarising { task: asked, writing, trigger } if asked == task => (writing, trigger),
             // A late answer to a summary that was given up changes nothing.
             other => {
                 state.phase = other;
@@ -232,7 +230,7 @@ impl Compactor {
         }
         let problem = match answer {
             Ok(answer) => match writing.draft_mut().take(answer) {
-                Ok(()) => return self.ask_on(state, writing, occasion, out),
+                Ok(()) => return self.ask_on(state, writing, trigger, out),
                 Err(rejected) => ErrorInfo { code: ErrorCode::ThirdParty, message: rejected.to_string() },
             },
             Err(failure) => {
@@ -240,12 +238,12 @@ impl Compactor {
                     writing.draft_mut().spend(usage);
                 }
                 if writing.restart_smaller(failure.code, failure.limit_tokens).is_some() {
-                    return self.ask_on(state, writing, occasion, out);
+                    return self.ask_on(state, writing, trigger, out);
                 }
                 ErrorInfo { code: failure.code, message: failure.message }
             }
         };
-        self.commit_extract(state, writing.draft(), &occasion, Some(problem), out);
+        self.commit_extract(state, writing.draft(), &trigger, Some(problem), out);
     }
 
     /// Gives up a summary that takes too long.
@@ -262,15 +260,15 @@ impl Compactor {
         &mut self,
         state: &mut LoopState,
         draft: Box<SummaryDraft>,
-        occasion: &PlanTrigger,
+        trigger: &PlanTrigger,
         out: &mut Vec<RunEffect>,
     ) {
         let strategy = &*state.session.settings.policy.strategy;
         match shortening::finish_summary(&draft, &state.session.history, strategy) {
-            Ok(edit) => self.commit(state, edit, occasion, out),
+            Ok(edit) => self.commit(state, edit, trigger, out),
             Err(problem) => {
                 let problem = ErrorInfo { code: ErrorCode::ThirdParty, message: problem.to_string() };
-                self.commit_extract(state, &draft, occasion, Some(problem), out);
+                self.commit_extract(state, &draft, trigger, Some(problem), out);
             }
         }
     }
@@ -280,14 +278,14 @@ impl Compactor {
         &mut self,
         state: &mut LoopState,
         draft: &SummaryDraft,
-        occasion: &PlanTrigger,
+        trigger: &PlanTrigger,
         problem: Option<ErrorInfo>,
         out: &mut Vec<RunEffect>,
     ) {
         let plan = match draft.finish_extractive(&state.session.history) {
             // The usage goes into one event, either the failure or the edit.
             Ok(edit) => Plan::Edit(Box::new(ViewEdit { usage: None, ..edit })),
-            Err(_) => state.session.plan_without_summary(occasion),
+            Err(_) => state.session.plan_without_summary(trigger),
         };
         if state.stop_if_flagged(out) {
             return;
@@ -295,21 +293,21 @@ impl Compactor {
         // The refused summary was paid for. The next event about a compaction carries its usage.
         self.background.unstored.extend(draft.usage().cloned());
         match problem {
-            None => self.carry_out(state, plan, occasion.clone(), out),
+            None => self.carry_out(state, plan, trigger.clone(), out),
             Some(problem) => {
                 let failed = self.background.failure(state, draft.strategy(), problem);
-                self.after_failure(state, failed, plan, occasion, out);
+                self.after_failure(state, failed, plan, trigger, out);
             }
         }
     }
 
     /// Handles a request for a compaction. Only a session at rest accepts one.
-    pub(super) fn compact(&mut self, state: &mut LoopState, occasion: PlanTrigger, out: &mut Vec<RunEffect>) {
+    pub(super) fn compact(&mut self, state: &mut LoopState, trigger: PlanTrigger, out: &mut Vec<RunEffect>) {
         if !state.is_at_rest() {
             out.push(RunEffect::CompactionDone(CompactionOutcome::Refused("the session is busy".to_owned())));
             return;
         }
-        if let PlanTrigger::Requested { instructions: Some(text) } = &occasion
+        if let PlanTrigger::Requested { instructions: Some(text) } = &trigger
             && let Err(refused) =
                 hook::check_instructions(text, &state.session.history, &state.session.budget())
         {
@@ -319,8 +317,8 @@ impl Compactor {
         state.phase = RunPhase::Storing;
         match omitting::omission_after_refusal(state) {
             // The plan needs the view without the refused part, so it is made once the omission is stored.
-            Some(omission) => state.append(vec![omission], AppendContinuation::Compact(occasion), out),
-            None => self.plan_and_act(state, occasion, out),
+            Some(omission) => state.append(vec![omission], AppendContinuation::Compact(trigger), out),
+            None => self.plan_and_act(state, trigger, out),
         }
     }
 
@@ -328,17 +326,17 @@ impl Compactor {
     pub(super) fn plan_and_act(
         &mut self,
         state: &mut LoopState,
-        occasion: PlanTrigger,
+        trigger: PlanTrigger,
         out: &mut Vec<RunEffect>,
     ) {
-        let plan = self.plan(state, &occasion);
-        self.act_on(state, plan, occasion, out);
+        let plan = self.plan(state, &trigger);
+        self.act_on(state, plan, trigger, out);
     }
 }
 
 /// Handles a plan that changes nothing.
-fn nothing_to_do(state: &mut LoopState, occasion: &PlanTrigger, out: &mut Vec<RunEffect>) {
-    match occasion {
+fn nothing_to_do(state: &mut LoopState, trigger: &PlanTrigger, out: &mut Vec<RunEffect>) {
+    match trigger {
         PlanTrigger::Requested { .. } => {
             out.push(RunEffect::CompactionDone(CompactionOutcome::NothingToDo));
             state.idle(out);
@@ -355,20 +353,20 @@ fn nothing_to_do(state: &mut LoopState, occasion: &PlanTrigger, out: &mut Vec<Ru
 fn does_not_fit(
     state: &mut LoopState,
     misfit: ContextOverflow,
-    occasion: &PlanTrigger,
+    trigger: &PlanTrigger,
     out: &mut Vec<RunEffect>,
 ) {
-    if let PlanTrigger::Requested { .. } = occasion {
+    if let PlanTrigger::Requested { .. } = trigger {
         out.push(RunEffect::CompactionDone(CompactionOutcome::Refused(misfit.to_string())));
         return state.idle(out);
     }
     // The rest of a paused answer may be short enough for the window as it is.
-    let may_go_on = *occasion == PlanTrigger::Pause && state.session.fits_the_window();
+    let may_go_on = *trigger == PlanTrigger::Pause && state.session.fits_the_window();
     // A refusal may have named a wrong window, and only another answer can tell (decision 0008).
-    if may_go_on || *occasion == PlanTrigger::Routine && state.session.may_ask_again() {
+    if may_go_on || *trigger == PlanTrigger::Routine && state.session.may_ask_again() {
         return state.start_step(out);
     }
-    let message = match occasion {
+    let message = match trigger {
         PlanTrigger::Overflow if misfit.needed_tokens <= misfit.usable_tokens => {
             let (needed, usable) = (misfit.needed_tokens, misfit.usable_tokens);
             format!(

@@ -28,7 +28,7 @@ pub struct PreCompactInput {
     /// The number of messages in the view.
     pub message_count: u64,
     /// The number of messages that the compaction drops.
-    pub messages_gone: u64,
+    pub dropped_messages: u64,
     /// The handles of the dropped messages.
     pub what_goes: Vec<LogHandle>,
     /// The user's instructions for the summary.
@@ -43,7 +43,7 @@ impl PreCompactInput {
     /// Describes the compaction that `plan` is. `current_tokens` and `message_count` describe the view before
     /// the compaction.
     pub fn new(plan: &Plan, manual: bool, current_tokens: u64, message_count: u64, deadline_ms: u64) -> Self {
-        let (reason, target_tokens, messages_gone, handles, instructions) = match plan {
+        let (reason, target_tokens, dropped_messages, handles, instructions) = match plan {
             Plan::Summarise(draft) => {
                 let (count, handles) = draft.what_goes();
                 let instructions = draft.instructions().map(str::to_owned);
@@ -75,7 +75,7 @@ impl PreCompactInput {
             current_tokens,
             target_tokens,
             message_count,
-            messages_gone,
+            dropped_messages,
             what_goes: handles,
             custom_instructions: instructions,
             limit_tokens,
@@ -151,7 +151,7 @@ impl Compactor {
         &mut self,
         state: &mut LoopState,
         plan: Plan,
-        occasion: &PlanTrigger,
+        trigger: &PlanTrigger,
         out: &mut Vec<RunEffect>,
     ) -> Option<Plan> {
         let is_compaction = PlanKind::of(&plan).is_compaction();
@@ -161,10 +161,10 @@ impl Compactor {
         else {
             return Some(plan);
         };
-        let manual = matches!(occasion, PlanTrigger::Requested { .. });
+        let manual = matches!(trigger, PlanTrigger::Requested { .. });
         let ask = pre_compact_of(&state.session, &plan, manual, deadline_ms);
         let task = state.new_task();
-        state.phase = RunPhase::Asking { task, plan: Box::new(plan), occasion: occasion.clone() };
+        state.phase = RunPhase::Asking { task, plan: Box::new(plan), trigger: trigger.clone() };
         out.push(RunEffect::AskPreCompact { task, ask: Box::new(ask) });
         out.push(RunEffect::StartTimer { timer: RunTimer::Hook, after_ms: deadline_ms });
         None
@@ -186,9 +186,9 @@ impl Compactor {
         // Taken out, so that the plan can change without a copy. The phase is put back if the answer is not meant for
         // it.
         match std::mem::replace(&mut state.phase, RunPhase::Storing) {
-            RunPhase::Asking { task: asked, plan, occasion } if asked == task => {
+            RunPhase::Asking { task: asked, plan, trigger } if asked == task => {
                 out.push(RunEffect::StopTimer { timer: RunTimer::Hook });
-                self.after_hook(state, *plan, occasion, answer, out);
+                self.after_hook(state, *plan, trigger, answer, out);
             }
             // A late answer to a question that was given up changes nothing.
             other => state.phase = other,
@@ -200,7 +200,7 @@ impl Compactor {
         &mut self,
         state: &mut LoopState,
         plan: Plan,
-        occasion: PlanTrigger,
+        trigger: PlanTrigger,
         answer: PreCompactOutput,
         out: &mut Vec<RunEffect>,
     ) {
@@ -208,19 +208,19 @@ impl Compactor {
             return state.boundary_or_idle(out);
         }
         if answer.cancel {
-            return self.hook_cancelled(state, &occasion, answer.cancellation(), out);
+            return self.hook_cancelled(state, &trigger, answer.cancellation(), out);
         }
         let mut draft = match plan {
             Plan::Summarise(draft) => draft,
             Plan::Edit(edit) if filled(answer.custom_summary.as_deref()).is_some() => {
-                return self.summary_for(state, *edit, occasion, &answer, out);
+                return self.summary_for(state, *edit, trigger, &answer, out);
             }
-            plan => return self.carry_out(state, plan, occasion, out),
+            plan => return self.carry_out(state, plan, trigger, out),
         };
         if answer.apply(&mut draft, &state.session.history, &state.session.budget()) {
-            return self.finish_summary(state, draft, &occasion, out);
+            return self.finish_summary(state, draft, &trigger, out);
         }
-        self.carry_out(state, Plan::Summarise(draft), occasion, out);
+        self.carry_out(state, Plan::Summarise(draft), trigger, out);
     }
 
     /// Replaces the extract of an edit by a hook's summary. No model would have been asked for this edit.
@@ -228,31 +228,31 @@ impl Compactor {
         &mut self,
         state: &mut LoopState,
         mut edit: ViewEdit,
-        occasion: PlanTrigger,
+        trigger: PlanTrigger,
         answer: &PreCompactOutput,
         out: &mut Vec<RunEffect>,
     ) {
         let (settings, budget) = (&state.session.settings, state.session.budget());
         let fixed = settings.fixed.planned(&state.session.history);
-        let draft = plan::extract_draft(&state.session.history, fixed, &budget, &settings.policy, &occasion);
+        let draft = plan::extract_draft(&state.session.history, fixed, &budget, &settings.policy, &trigger);
         if let Some(mut draft) = draft.filter(|draft| draft.became(&edit))
             && answer.apply(&mut draft, &state.session.history, &budget)
         {
-            return self.finish_summary(state, Box::new(draft), &occasion, out);
+            return self.finish_summary(state, Box::new(draft), &trigger, out);
         }
         edit.why.push_str("; a hook's summary was not used: it does not fit here");
-        self.carry_out(state, Plan::Edit(Box::new(edit)), occasion, out);
+        self.carry_out(state, Plan::Edit(Box::new(edit)), trigger, out);
     }
 
     /// Handles a hook's cancellation. A hook may prevent a compaction, but must not keep a request from fitting.
     fn hook_cancelled(
         &mut self,
         state: &mut LoopState,
-        occasion: &PlanTrigger,
+        trigger: &PlanTrigger,
         said: String,
         out: &mut Vec<RunEffect>,
     ) {
-        let fits = match shortening::after_cancellation(occasion, || state.session.fits_the_window()) {
+        let fits = match shortening::after_cancellation(trigger, || state.session.fits_the_window()) {
             CancelledCompaction::Refuse => {
                 out.push(RunEffect::CompactionDone(CompactionOutcome::Refused(said)));
                 return state.idle(out);
@@ -269,8 +269,8 @@ impl Compactor {
             },
             usage: self.background.take_unstored(),
         };
-        let plan = if fits { Plan::Fits } else { state.session.plan_without_summary(occasion) };
-        self.after_failure(state, failed, plan, occasion, out);
+        let plan = if fits { Plan::Fits } else { state.session.plan_without_summary(trigger) };
+        self.after_failure(state, failed, plan, trigger, out);
     }
 
     /// Handles a hook that takes too long. `ahead` tells whether the hook was asked about a background summary.
@@ -291,7 +291,7 @@ impl Compactor {
         state: &mut LoopState,
         failed: EventBody,
         plan: Plan,
-        occasion: &PlanTrigger,
+        trigger: &PlanTrigger,
         out: &mut Vec<RunEffect>,
     ) {
         state.phase = RunPhase::Storing;
@@ -300,10 +300,10 @@ impl Compactor {
                 // The failure takes the next position of the log, and the edit's name is made of its own position.
                 let id = format!("e{}", state.session.next_seq() + 1).into();
                 let edit = crate::event::ViewEdit { id, ..*edit };
-                self.commit_with(state, vec![failed], edit, occasion, out);
+                self.commit_with(state, vec![failed], edit, trigger, out);
             }
             plan => {
-                let then = AppendContinuation::ActOn { plan: Box::new(plan), occasion: occasion.clone() };
+                let then = AppendContinuation::ActOn { plan: Box::new(plan), trigger: trigger.clone() };
                 state.append(vec![failed], then, out);
             }
         }

@@ -58,12 +58,12 @@ pub(super) enum RunPhase {
     Asking {
         task: u64,
         plan: Box<Plan>,
-        occasion: PlanTrigger,
+        trigger: PlanTrigger,
     },
     Summarising {
         task: u64,
         writing: Box<SummaryWriting>,
-        occasion: PlanTrigger,
+        trigger: PlanTrigger,
     },
     Tools(StepToolCalls),
 }
@@ -130,7 +130,7 @@ pub(super) enum AppendContinuation {
     AskApproval(CallId),
     ToolStored(CallId),
     Decided(CallId),
-    ActOn { plan: Box<Plan>, occasion: PlanTrigger },
+    ActOn { plan: Box<Plan>, trigger: PlanTrigger },
     Compact(PlanTrigger),
     Finish { end: RunEnd, error: Option<ErrorInfo> },
     Ended(RunEnd),

@@ -30,19 +30,19 @@ const SIGNATURE_KEY_END: &str = "ignature\":";
 const MAX_REMEDIES: u32 = 8;
 
 /// One part of the view: the position of the message, and the part's number in the message.
-type Place = (Seq, usize);
+type PartPosition = (Seq, usize);
 
 /// The parts and tools to leave out.
 #[derive(Debug, Default)]
 struct OmissionCandidates {
-    places: Vec<Place>,
+    places: Vec<PartPosition>,
     tools: Vec<String>,
     /// `true` if a user's whole message is among the parts, so that nothing is left to answer.
     is_question: bool,
 }
 
 impl OmissionCandidates {
-    fn of_places(places: Vec<Place>) -> Self {
+    fn of_places(places: Vec<PartPosition>) -> Self {
         Self { places, ..Self::default() }
     }
 
@@ -56,7 +56,7 @@ impl OmissionCandidates {
 
     /// Returns whether `other` leaves out all of these parts and tools, too.
     fn is_within(&self, other: &Self) -> bool {
-        let places: BTreeSet<&Place> = other.places.iter().collect();
+        let places: BTreeSet<&PartPosition> = other.places.iter().collect();
         self.places.iter().all(|place| places.contains(place))
             && self.tools.iter().all(|tool| other.tools.contains(tool))
     }
@@ -154,20 +154,20 @@ impl<'a> RefusedPartSearch<'a> {
     }
 
     /// Returns pictures or files to leave out: all beyond the maximum, or the newest one and later all.
-    fn suspected_media(&self, images: bool, refusal: &PartRefusal, attempt: u32) -> Vec<Place> {
+    fn suspected_media(&self, images: bool, refusal: &PartRefusal, attempt: u32) -> Vec<PartPosition> {
         let found = self.places(|part| media(part).is_some_and(|media| is_image(part, media) == images));
         choose_refused_media(refusal, attempt, found, |_| images)
     }
 
     /// Returns reasoning and signatures to leave out: first those of other models, then all. Signatures are valid only
     /// for the model that made them.
-    fn suspected_reasoning(&self, attempt: u32) -> Vec<Place> {
+    fn suspected_reasoning(&self, attempt: u32) -> Vec<PartPosition> {
         let model = &self.session.settings.model.origin;
         let all = self.places(is_signed);
-        let is_foreign = |(seq, _): &Place| {
+        let is_foreign = |(seq, _): &PartPosition| {
             self.session.history.entry(*seq).is_some_and(|entry| entry.message.origin.as_ref() != Some(model))
         };
-        let foreign: Vec<Place> = all.iter().copied().filter(is_foreign).collect();
+        let foreign: Vec<PartPosition> = all.iter().copied().filter(is_foreign).collect();
         if attempt == 0 && !foreign.is_empty() { foreign } else { all }
     }
 
@@ -191,9 +191,9 @@ impl<'a> RefusedPartSearch<'a> {
             return OmissionCandidates::default();
         };
         let places = whole(newest);
-        let (pictures, words): (Vec<Place>, Vec<Place>) =
+        let (pictures, words): (Vec<PartPosition>, Vec<PartPosition>) =
             places.into_iter().partition(|(_, part)| media_of(newest, *part).is_some());
-        let pictures: Vec<Place> = pictures.into_iter().filter(|place| self.is_free(*place)).collect();
+        let pictures: Vec<PartPosition> = pictures.into_iter().filter(|place| self.is_free(*place)).collect();
         // A question without its pictures is still one that the model may answer.
         match attempt == 0 && !pictures.is_empty() && !words.is_empty() {
             true => OmissionCandidates::of_places(pictures),
@@ -291,7 +291,7 @@ impl<'a> RefusedPartSearch<'a> {
 
     /// Returns whether a part is not left out yet. A part that is left out on the present guess counts as free, because
     /// the guess is taken back.
-    fn is_free(&self, (seq, part): Place) -> bool {
+    fn is_free(&self, (seq, part): PartPosition) -> bool {
         !self.session.history.is_omitted(seq, part, self.guess)
     }
 
@@ -332,7 +332,7 @@ impl<'a> RefusedPartSearch<'a> {
     }
 
     /// Returns the parts of the shown messages that pass a test and are not left out yet.
-    fn places(&self, is_it: impl Fn(&Part) -> bool) -> Vec<Place> {
+    fn places(&self, is_it: impl Fn(&Part) -> bool) -> Vec<PartPosition> {
         let mut found = Vec::new();
         for entry in self.shown_entries() {
             let parts = contents(&entry.message).iter().enumerate();
@@ -456,7 +456,7 @@ fn contents(message: &Message) -> &[Part] {
 }
 
 /// Returns the places of all parts of a message.
-fn whole(entry: &LogEntry) -> Vec<Place> {
+fn whole(entry: &LogEntry) -> Vec<PartPosition> {
     (0..contents(&entry.message).len()).map(|part| (entry.seq, part)).collect()
 }
 

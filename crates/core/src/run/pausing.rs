@@ -51,7 +51,7 @@ pub(super) fn paused(
     // 0018).
     if !ends_in_text(&partial) || !says_something(&partial) {
         let message = "the call was paused where it cannot go on";
-        return calling::failed(
+        return calling::handle_failure(
             state,
             ModelCallFailure::new(ErrorCode::Interrupted, message, false),
             partial,

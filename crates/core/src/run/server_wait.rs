@@ -16,7 +16,7 @@ use crate::error::ErrorCode;
 use crate::event::{EventBody, NoteReason, PartialAnswerReason};
 use crate::ids::StepId;
 use crate::message::{Message, ModelStopReason, Part};
-use crate::moment::{length_in_words, utc_moment};
+use crate::time_text::{format_duration, format_utc};
 
 /// A wait for the next attempt of a model call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,8 +83,8 @@ pub(super) fn server_failed(
         let message = format!(
             "{}; the server asks to be asked again in {} (at {}), later than `retry.patience` waits",
             failure.message,
-            length_in_words(asked_ms),
-            utc_moment(state.now.saturating_add(asked_ms), state.now),
+            format_duration(asked_ms),
+            format_utc(state.now.saturating_add(asked_ms), state.now),
         );
         return calling::end_with_failure(
             state,
@@ -293,7 +293,7 @@ fn give_up_waiting(
     usage: Option<crate::usage::Usage>,
     out: &mut Vec<RunEffect>,
 ) {
-    let patience = state.session.settings.retry.patience_ms.map(length_in_words).unwrap_or_default();
+    let patience = state.session.settings.retry.patience_ms.map(format_duration).unwrap_or_default();
     let attempts = match state.step.outage_attempts {
         1 => "1 attempt".to_owned(),
         attempts => format!("{attempts} attempts"),

@@ -37,9 +37,9 @@ impl SessionState {
     }
 
     /// Returns whether the next step may wait for a summary.
-    pub(super) fn may_wait(&self, occasion: &PlanTrigger) -> bool {
-        let waits = self.settings.policy.strategy.waits();
-        shortening::may_wait_for_summary(waits, self.history.summaries_rest(), occasion)
+    pub(super) fn may_wait(&self, trigger: &PlanTrigger) -> bool {
+        let waits = self.settings.policy.strategy.waits_for_summary();
+        shortening::may_wait_for_summary(waits, self.history.summaries_rest(), trigger)
     }
 
     /// Returns whether the known window is larger than one that a refusal named, and this run has made no step yet. A
@@ -57,10 +57,10 @@ impl SessionState {
     }
 
     /// Returns the plan for the case that no summary can be had.
-    pub(super) fn plan_without_summary(&self, occasion: &PlanTrigger) -> Plan {
+    pub(super) fn plan_without_summary(&self, trigger: &PlanTrigger) -> Plan {
         let settings = &self.settings;
         let (fixed, budget) = (settings.fixed.planned(&self.history), self.budget());
-        plan::without_summary(&self.history, fixed, &budget, &settings.policy, occasion)
+        plan::without_summary(&self.history, fixed, &budget, &settings.policy, trigger)
     }
 
     /// Returns whether the settings want a count of the present view.
@@ -114,9 +114,9 @@ impl SessionState {
     }
 
     /// Returns the policy's present threshold.
-    pub(super) fn line(&self) -> TriggerThreshold {
+    pub(super) fn threshold(&self) -> TriggerThreshold {
         let fixed_tokens = self.settings.fixed.tokens_of(&self.history);
-        plan::line(&self.history, fixed_tokens, &self.budget(), &self.settings.policy)
+        plan::threshold(&self.history, fixed_tokens, &self.budget(), &self.settings.policy)
     }
 
     /// Returns the next position of the log, from which ids of single-flight events are made.

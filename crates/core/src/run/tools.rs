@@ -201,7 +201,7 @@ pub(super) fn run_tool(state: &mut LoopState, id: &CallId, out: &mut Vec<RunEffe
 }
 
 /// Asks a person about a call.
-pub(super) fn ask(state: &mut LoopState, id: &CallId, out: &mut Vec<RunEffect>) {
+pub(super) fn ask_approval(state: &mut LoopState, id: &CallId, out: &mut Vec<RunEffect>) {
     if state.stop.is_some() {
         return stop_when_quiet(state, out);
     }

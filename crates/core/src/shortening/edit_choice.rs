@@ -118,7 +118,7 @@ pub enum EditSource {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct EditChoice {
-    occasion: PlanTrigger,
+    trigger: PlanTrigger,
     phase: EditChoicePhase,
     /// `true` if a model may be asked for a summary now.
     may_ask_writer: bool,
@@ -140,8 +140,8 @@ enum EditChoicePhase {
 impl EditChoice {
     /// Creates a choice before its first input. `may_ask_writer` is `false` if the request does not wait for a summary,
     /// or if one has just failed.
-    pub fn new(occasion: PlanTrigger, may_ask_writer: bool) -> Self {
-        Self { occasion, phase: EditChoicePhase::New, may_ask_writer, is_hook_asked: false, plans: 0 }
+    pub fn new(trigger: PlanTrigger, may_ask_writer: bool) -> Self {
+        Self { trigger, phase: EditChoicePhase::New, may_ask_writer, is_hook_asked: false, plans: 0 }
     }
 
     /// Takes an input and returns the effect to perform; `None` if the input does not belong to the present phase.
@@ -208,7 +208,7 @@ impl EditChoice {
     }
 
     fn obey_cancellation(&mut self, fits_the_window: bool) -> EditChoiceEffect {
-        match after_cancellation(&self.occasion, || fits_the_window) {
+        match after_cancellation(&self.trigger, || fits_the_window) {
             CancelledCompaction::Refuse => self.end_with(EditChoiceEffect::RefuseForHook),
             CancelledCompaction::Leave => self.end_with(EditChoiceEffect::LeaveForHook),
             CancelledCompaction::DropMessages => self.make_plan(false),

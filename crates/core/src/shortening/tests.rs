@@ -16,11 +16,11 @@ fn cancelled(fits_the_window: bool) -> EditChoiceInput {
 
 /// Plays a choice and returns its last effect.
 fn chosen(
-    occasion: PlanTrigger,
+    trigger: PlanTrigger,
     may_ask_writer: bool,
     inputs: &[EditChoiceInput],
 ) -> Option<EditChoiceEffect> {
-    let mut choice = EditChoice::new(occasion, may_ask_writer);
+    let mut choice = EditChoice::new(trigger, may_ask_writer);
     choice.handle(EditChoiceInput::Begin);
     inputs.iter().map(|input| choice.handle(*input)).last().flatten()
 }
@@ -31,11 +31,11 @@ fn needs_summary(then: &[EditChoiceInput]) -> Vec<EditChoiceInput> {
 
 #[test]
 fn a_request_waits_for_a_summary_only_where_the_settings_want_it_and_the_writer_does_not_rest() {
-    let occasions = [PlanTrigger::Routine, PlanTrigger::Pause, PlanTrigger::Overflow];
-    for occasion in &occasions {
-        assert!(may_wait_for_summary(true, false, occasion));
-        assert!(!may_wait_for_summary(true, true, occasion), "it failed again and again");
-        assert!(!may_wait_for_summary(false, false, occasion));
+    let triggers = [PlanTrigger::Routine, PlanTrigger::Pause, PlanTrigger::Overflow];
+    for trigger in &triggers {
+        assert!(may_wait_for_summary(true, false, trigger));
+        assert!(!may_wait_for_summary(true, true, trigger), "it failed again and again");
+        assert!(!may_wait_for_summary(false, false, trigger));
     }
     assert!(may_wait_for_summary(false, true, &REQUESTED), "a person wants it");
 }
@@ -68,8 +68,8 @@ fn a_cancellation_holds_until_the_request_does_not_fit_the_window() {
     assert!(is_cancellation_in_force(&PlanTrigger::Routine, true, || true));
     assert!(!is_cancellation_in_force(&PlanTrigger::Routine, true, || false));
     assert!(!is_cancellation_in_force(&PlanTrigger::Routine, false, || true));
-    for occasion in [PlanTrigger::Overflow, PlanTrigger::Pause, REQUESTED] {
-        assert!(!is_cancellation_in_force(&occasion, true, || true), "{occasion:?}");
+    for trigger in [PlanTrigger::Overflow, PlanTrigger::Pause, REQUESTED] {
+        assert!(!is_cancellation_in_force(&trigger, true, || true), "{trigger:?}");
     }
     assert!(keeps_hook_answer(true, false) && keeps_hook_answer(false, true));
     assert!(!keeps_hook_answer(true, true), "an edit had to be made");

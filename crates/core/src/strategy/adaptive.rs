@@ -72,20 +72,20 @@ impl CompactionStrategy for AdaptiveStrategy {
 
     /// Returns the size at which the next edit pays: since the last edit the view has grown by the cheapest amount in
     /// the long run. With a cold cache an edit pays earlier. Without prices only the room counts.
-    fn line(&self, outlook: &ThresholdInput<'_>) -> TriggerThreshold {
-        let usable = outlook.usable_tokens;
-        let Some(prices) = outlook.prices else {
+    fn threshold(&self, input: &ThresholdInput<'_>) -> TriggerThreshold {
+        let usable = input.usable_tokens;
+        let Some(prices) = input.prices else {
             return TriggerThreshold { tokens: usable, why: "the room is full".to_owned() };
         };
-        let target = self.target(outlook.fixed_tokens, usable, true);
-        let settled = outlook.settled_tokens.unwrap_or(target);
-        let edit = self.next_edit(outlook, settled, prices);
-        let growth = prices.best_growth(&edit, outlook.fixed_tokens, outlook.growth_tokens);
+        let target = self.target(input.fixed_tokens, usable, true);
+        let settled = input.settled_tokens.unwrap_or(target);
+        let edit = self.next_edit(input, settled, prices);
+        let growth = prices.best_growth(&edit, input.fixed_tokens, input.growth_tokens);
         let pays = settled.saturating_add(growth).max(target + usable / 10);
         // A cold cache is rewritten in any case, so an edit costs nothing extra. Below this size it would save too
         // little.
         let cold = target + usable / 8;
-        match (outlook.cache_is_cold, pays) {
+        match (input.cache_is_cold, pays) {
             (true, pays) if cold < pays.min(usable) => {
                 TriggerThreshold { tokens: cold, why: "the cache is cold".to_owned() }
             }
@@ -100,19 +100,19 @@ impl CompactionStrategy for AdaptiveStrategy {
         self.below(self.target_in(context), 0, context, protection)
     }
 
-    fn waits(&self) -> bool {
+    fn waits_for_summary(&self) -> bool {
         !self.background
     }
 
-    fn ahead(&self, context: &PlanContext<'_>) -> Option<CompactionSelection> {
+    fn background_selection(&self, context: &PlanContext<'_>) -> Option<CompactionSelection> {
         if !self.background {
             return None;
         }
         // The background summary is committed at the threshold, when the view has grown that far.
-        let growth = context.trigger.saturating_sub(context.before);
-        let choice = self.below(self.target_in(context), growth, context, ProtectionLevel::Turns)?;
+        let growth = context.threshold_tokens.saturating_sub(context.before);
+        let selection = self.below(self.target_in(context), growth, context, ProtectionLevel::Turns)?;
         // Clearing results takes no model call, so nothing has to be prepared.
-        choice.gone.contains(&true).then_some(choice)
+        selection.dropped.contains(&true).then_some(selection)
     }
 }
 
@@ -137,8 +137,8 @@ impl AdaptiveStrategy {
         } else {
             target.max(cleared_target(context.fixed_tokens(), context.budget.usable))
         };
-        if let Some(choice) = self.cleared_only(context, &clearable, enough.saturating_sub(growth)) {
-            return Some(choice);
+        if let Some(selection) = self.cleared_only(context, &clearable, enough.saturating_sub(growth)) {
+            return Some(selection);
         }
         // A document in the view is paid for in each request, so prices lower its room.
         let documents = if context.is_priced() { target } else { enough };
@@ -148,10 +148,10 @@ impl AdaptiveStrategy {
 
     /// Returns the cost of the next edit. While clearing is enough, only the newest results are sent again. Later a
     /// summary is written, and all that stays is sent again.
-    fn next_edit(&self, outlook: &ThresholdInput<'_>, settled: u64, prices: &TokenPrices) -> EditCost {
-        let shown = settled.saturating_sub(outlook.fixed_tokens);
-        if settled < cleared_target(outlook.fixed_tokens, outlook.usable_tokens) {
-            let tail = self.tail_tokens.min(outlook.usable_tokens / 4);
+    fn next_edit(&self, input: &ThresholdInput<'_>, settled: u64, prices: &TokenPrices) -> EditCost {
+        let shown = settled.saturating_sub(input.fixed_tokens);
+        if settled < cleared_target(input.fixed_tokens, input.usable_tokens) {
+            let tail = self.tail_tokens.min(input.usable_tokens / 4);
             return EditCost { rewritten: shown.min(tail + tail / 4), ..EditCost::default() };
         }
         let making = prices.riding(settled, ORDER_TOKENS, self.max_summary_tokens, true);
@@ -177,8 +177,10 @@ impl AdaptiveStrategy {
             return 0;
         }
         // The next edit would be due at once if this one ended right below the trigger.
-        let clearly_below =
-            context.trigger.saturating_sub(context.budget.progress()).max(context.trigger / 2);
+        let clearly_below = context
+            .threshold_tokens
+            .saturating_sub(context.budget.progress())
+            .max(context.threshold_tokens / 2);
         self.target(context.fixed_tokens(), context.budget.usable, context.is_priced()).min(clearly_below)
     }
 
@@ -192,11 +194,11 @@ impl AdaptiveStrategy {
     ) -> Option<CompactionSelection> {
         let nothing = vec![false; context.units.len()];
         let is_enough = context.stays_below(&nothing, clearable, 0, target);
-        let choice = CompactionSelection {
+        let selection = CompactionSelection {
             cleared: clearable.to_vec(),
             ..CompactionSelection::new(nothing, UnitReplacement::Note)
         };
-        (!clearable.is_empty() && is_enough).then_some(choice)
+        (!clearable.is_empty() && is_enough).then_some(selection)
     }
 
     /// Returns a selection that clears all old results and drops the fewest of the oldest units that bring the request
@@ -217,22 +219,22 @@ impl AdaptiveStrategy {
             context.stays_below(&context.units.before_cut(cut), &cleared, added, target)
         });
         let cut = cut.unwrap_or(end);
-        let gone = context.units.before_cut(cut);
-        let mut choice =
-            CompactionSelection { cleared, ..CompactionSelection::new(gone, UnitReplacement::Note) };
+        let dropped = context.units.before_cut(cut);
+        let mut selection =
+            CompactionSelection { cleared, ..CompactionSelection::new(dropped, UnitReplacement::Note) };
         if !context.is_requested() {
             // Facts and summary are seldom as long as they may be.
-            context.keep_documents(&mut choice, documents.saturating_sub(added / 2));
+            context.keep_documents(&mut selection, documents.saturating_sub(added / 2));
         }
-        let going = context.before.saturating_sub(context.after_choice(&choice.gone, &[], 0).bound());
+        let going = context.before.saturating_sub(context.after_dropping(&selection.dropped, &[], 0).bound());
         let tokens = tokens.min(going / RATIO).max(MIN_TOKENS);
         let worth = context.is_requested() || going >= MIN_WORTH_TOKENS;
-        choice.instead = if worth {
+        selection.replacement = if worth {
             UnitReplacement::Ledger { ledger_tokens, tokens }
         } else {
             UnitReplacement::Extract { ledger_tokens, tokens }
         };
-        (cut > 0).then_some(choice)
+        (cut > 0).then_some(selection)
     }
 }
 

@@ -64,12 +64,12 @@ impl CompactionStrategy for ImportanceStrategy {
         // All messages below the threshold go in one edit, since every edit voids the provider's cache.
         let at_once = order.iter().take_while(|(score, _)| *score < self.min_score_threshold).count();
         // A fifth of the trigger stays free for growth, so that the next edit is not due at once.
-        let target = context.trigger * 4 / 5;
+        let target = context.threshold_tokens * 4 / 5;
         let count = smallest(at_once.max(1)..=order.len(), |count| {
             context.without(&selected(&order[..count], context.units.len())) < target
         })?;
-        let gone = selected(&order[..count], context.units.len());
-        Some(CompactionSelection::new(gone, UnitReplacement::Note))
+        let dropped = selected(&order[..count], context.units.len());
+        Some(CompactionSelection::new(dropped, UnitReplacement::Note))
     }
 }
 

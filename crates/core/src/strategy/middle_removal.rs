@@ -42,7 +42,7 @@ impl CompactionStrategy for MiddleRemovalStrategy {
     }
 
     fn choose(&self, context: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
-        let most = self.keep_tokens.unwrap_or(context.trigger).min(context.trigger);
+        let most = self.keep_tokens.unwrap_or(context.threshold_tokens).min(context.threshold_tokens);
         let keep = MiddleRemovalBounds {
             most,
             roomy: most.saturating_sub(context.budget.progress()),
@@ -50,9 +50,9 @@ impl CompactionStrategy for MiddleRemovalStrategy {
         };
         match protection {
             ProtectionLevel::Turns => cleared(context, keep).or_else(|| {
-                let choice = removed(context, keep, first_turn(context, keep)?)?;
+                let selection = removed(context, keep, first_turn(context, keep)?)?;
                 let newest = context.units.step_start(2);
-                (!choice.gone[newest..].contains(&true)).then_some(choice)
+                (!selection.dropped[newest..].contains(&true)).then_some(selection)
             }),
             ProtectionLevel::Steps => removed(context, keep, context.units.first_typed_end()),
             // The planner's last resort keeps the newest step and any other messages that fit.
@@ -78,33 +78,34 @@ fn first_turn(context: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<us
 fn cleared(context: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<CompactionSelection> {
     let marked = context.clearable(context.kept_whole_from(ProtectionLevel::Turns, PROTECTED_TURNS));
     // A compaction on request comes below the trigger too. The user gets a removal, which clearing results is not.
-    if context.before < context.trigger || !context.is_worth_clearing(&marked) {
+    if context.before < context.threshold_tokens || !context.is_worth_clearing(&marked) {
         return None;
     }
     let nothing = vec![false; context.units.len()];
-    if context.after_choice(&nothing, &marked, 0).bound() >= keep.roomy {
+    if context.after_dropping(&nothing, &marked, 0).bound() >= keep.roomy {
         return None;
     }
     let counts: Vec<usize> = (1..=marked.len()).collect();
-    let fewest = counts
-        .partition_point(|count| context.after_choice(&nothing, &marked[..*count], 0).bound() >= keep.roomy);
+    let fewest = counts.partition_point(|count| {
+        context.after_dropping(&nothing, &marked[..*count], 0).bound() >= keep.roomy
+    });
     let count = *counts.get(fewest)?;
-    let mut choice = CompactionSelection {
+    let mut selection = CompactionSelection {
         cleared: marked[..count].to_vec(),
         ..CompactionSelection::new(nothing, UnitReplacement::Note)
     };
-    restore_until_budget(context, &mut choice, keep.least, keep.most);
-    Some(choice)
+    restore_until_budget(context, &mut selection, keep.least, keep.most);
+    Some(selection)
 }
 
 /// Returns a selection that drops units behind `head`, oldest first, until the rest fits.
 fn removed(context: &PlanContext<'_>, keep: MiddleRemovalBounds, head: usize) -> Option<CompactionSelection> {
     // Room for growth is only a wish: a view that just fits is better than no edit.
     let gap = context.smallest_gap(head, keep.roomy).or_else(|| context.smallest_gap(head, keep.most))?;
-    let mut choice = CompactionSelection::new(gap, UnitReplacement::Note);
+    let mut selection = CompactionSelection::new(gap, UnitReplacement::Note);
     // Below the limit a user has asked for the compaction. All that was dropped would fit and come back.
     if context.before >= keep.most {
-        restore_until_budget(context, &mut choice, keep.least, keep.most);
+        restore_until_budget(context, &mut selection, keep.least, keep.most);
     }
-    Some(choice)
+    Some(selection)
 }

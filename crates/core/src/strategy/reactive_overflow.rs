@@ -32,12 +32,12 @@ impl CompactionStrategy for ReactiveOverflowStrategy {
         let cut = context.units.protected_from(protection, self.preserve_last_n_turns);
         let summary = UnitReplacement::Summary { tokens: self.max_summary_tokens };
         (cut > 0).then(|| {
-            let mut choice = CompactionSelection::new(context.units.before_cut(cut), summary);
+            let mut selection = CompactionSelection::new(context.units.before_cut(cut), summary);
             if !context.is_requested() {
                 let target = context.document_target().saturating_sub(self.max_summary_tokens / 2);
-                context.keep_documents(&mut choice, target);
+                context.keep_documents(&mut selection, target);
             }
-            choice
+            selection
         })
     }
 }

@@ -34,7 +34,7 @@ impl CompactionStrategy for SummarizationStrategy {
     /// Selects messages outside earlier summaries, so that the beginning of every request stays the same. When the
     /// summaries themselves take too much room, all old messages become one summary.
     fn choose(&self, context: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
-        let (cut, instead) = match protection {
+        let (cut, replacement) = match protection {
             ProtectionLevel::Turns => {
                 let tokens = self.max_summary_tokens;
                 let chapters = UnitReplacement::Chapters { tokens, messages: self.summarize_chunk_size };
@@ -45,13 +45,13 @@ impl CompactionStrategy for SummarizationStrategy {
                 (cut, UnitReplacement::Summary { tokens: self.max_summary_tokens.saturating_mul(2) })
             }
         };
-        let mut gone = context.units.before_cut(cut);
+        let mut dropped = context.units.before_cut(cut);
         // Summaries of earlier chapters stay, so that the provider's cache holds up to the first new chapter.
         if protection == ProtectionLevel::Turns {
-            for (gone, unit) in gone.iter_mut().zip(context.units.iter()) {
-                *gone &= unit.kind != ViewUnitKind::Compacted;
+            for (dropped, unit) in dropped.iter_mut().zip(context.units.iter()) {
+                *dropped &= unit.kind != ViewUnitKind::Compacted;
             }
         }
-        gone.contains(&true).then(|| CompactionSelection::new(gone, instead))
+        dropped.contains(&true).then(|| CompactionSelection::new(dropped, replacement))
     }
 }

@@ -120,14 +120,14 @@ impl SchemaWalker<'_> {
             ("required", Value::Object(names))
                 if !names.is_empty() && names.values().all(Value::is_string) =>
             {
-                Value::Array(listed(names))
+                Value::Array(php_list_members(names))
             }
             // The third draft has `required: true` within the property; `lift_required` moves it to the parent.
             ("required", _) => return Ok(None),
             // An empty list allows no value at all, which no tool means.
             ("enum", Value::Array(values)) if values.is_empty() => return Ok(None),
             ("enum", Value::Object(values)) if values.is_empty() => return Ok(None),
-            ("enum", Value::Object(values)) => Value::Array(listed(values)),
+            ("enum", Value::Object(values)) => Value::Array(php_list_members(values)),
             ("enum", Value::String(_) | Value::Number(_) | Value::Bool(_)) => json!([value]),
             (_, Value::Object(fields)) if kind == KeywordValue::SchemaMap => self.map(key, fields, depth)?,
             (_, Value::Array(members)) if kind == KeywordValue::SchemaList => {
@@ -138,7 +138,8 @@ impl SchemaWalker<'_> {
             }
             (_, Value::Object(members)) if kind == KeywordValue::SchemaList => {
                 // A single schema stands in the place of the list, or an object in the place of PHP's array.
-                let members = if has_list_keys(members) { listed(members) } else { vec![value.clone()] };
+                let members =
+                    if has_list_keys(members) { php_list_members(members) } else { vec![value.clone()] };
                 match self.list(key, &members, depth)? {
                     Some(members) => members,
                     None => return Ok(None),
@@ -229,7 +230,7 @@ impl SchemaWalker<'_> {
 }
 
 /// Returns the members of a list that PHP wrote as an object: an array with a gap in its keys becomes `{"0":…,"2":…}`.
-fn listed(fields: &Object) -> Vec<Value> {
+fn php_list_members(fields: &Object) -> Vec<Value> {
     fields.values().cloned().collect()
 }
 

@@ -62,7 +62,7 @@ enum Happening {
     Plan {
         strategy: usize,
         trigger: u8,
-        occasion: u8,
+        plan_trigger: u8,
         summary: u8,
     },
     Undo {
@@ -84,7 +84,7 @@ fn happening() -> impl Strategy<Value = Happening> {
             .prop_map(|(kind, calls)| Happening::Cut { kind, calls }),
         2 => pieces(),
         4 => (0_usize..8, any::<u8>(), any::<u8>(), any::<u8>()).prop_map(
-            |(strategy, trigger, occasion, summary)| Happening::Plan { strategy, trigger, occasion, summary }
+            |(strategy, trigger, plan_trigger, summary)| Happening::Plan { strategy, trigger, plan_trigger, summary }
         ),
         1 => (any::<usize>(), any::<bool>()).prop_map(|(which, release)| Happening::Undo { which, release }),
     ]
@@ -301,8 +301,8 @@ impl Log {
             Happening::Pieces { pieces, calls, strategy, summary, usage } => {
                 self.pieces(pieces, calls, *strategy, *summary, *usage);
             }
-            Happening::Plan { strategy, trigger, occasion, summary } => {
-                self.plan(*strategy, *trigger, *occasion, *summary);
+            Happening::Plan { strategy, trigger, plan_trigger, summary } => {
+                self.plan(*strategy, *trigger, *plan_trigger, *summary);
             }
             Happening::Undo { which, release } => self.undo(*which, *release),
         }
@@ -328,26 +328,29 @@ impl Log {
         }
     }
 
-    fn plan(&mut self, strategy: usize, trigger: u8, occasion: u8, summary: u8) {
+    fn plan(&mut self, strategy: usize, trigger: u8, plan_trigger: u8, summary: u8) {
         let policy = self.policy(strategy, trigger);
-        let occasion = match occasion % 4 {
+        let plan_trigger = match plan_trigger % 4 {
             _ if self.history.is_paused() => PlanTrigger::Pause,
             0 | 1 => PlanTrigger::Routine,
             2 => PlanTrigger::Overflow,
             _ => PlanTrigger::Requested { instructions: None },
         };
-        let planned = plan(&self.history, self.fixed, &self.budget, &policy, &occasion);
+        let planned = plan(&self.history, self.fixed, &self.budget, &policy, &plan_trigger);
         let refolded = History::fold(&self.events).expect("the log folds");
-        let again = plan(&refolded, self.fixed, &self.budget, &policy, &occasion);
+        let again = plan(&refolded, self.fixed, &self.budget, &policy, &plan_trigger);
         assert_eq!(planned, again, "equal inputs, unequal plans");
         let edit = match planned {
             Plan::Fits => {
                 // An overflow that nothing can be done about is an error, never silence.
-                assert_ne!(occasion, PlanTrigger::Overflow);
+                assert_ne!(plan_trigger, PlanTrigger::Overflow);
                 return;
             }
             Plan::DoesNotFit(misfit) => {
-                assert!(self.bound() > misfit.usable_tokens || occasion == PlanTrigger::Overflow, "{misfit}");
+                assert!(
+                    self.bound() > misfit.usable_tokens || plan_trigger == PlanTrigger::Overflow,
+                    "{misfit}"
+                );
                 return;
             }
             Plan::Edit(edit) => *edit,

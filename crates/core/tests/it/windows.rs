@@ -54,7 +54,7 @@ fn write(draft: &mut SummaryDraft, history: &History, budget: &Budget) {
 
 pub(crate) fn step(session: &mut Session, budget: &Budget, policy: &CompactionPolicy, seen: &mut Seen) {
     let bound = meter::read(&session.history, session.fixed).bound();
-    let line = plan::line(&session.history, session.fixed, budget, policy);
+    let line = plan::threshold(&session.history, session.fixed, budget, policy);
     let planned = plan::plan(&session.history, session.fixed, budget, policy, &PlanTrigger::Routine);
     assert!(
         planned == Plan::Fits || bound >= line.tokens,

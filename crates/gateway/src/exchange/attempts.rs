@@ -291,7 +291,7 @@ impl UpstreamAttempt {
         let set = overrides.trigger.or(asked).or(configured);
         // The order is that of nearness: the request's header, the request's body, the configuration, the
         // strategy.
-        policy.trigger = set.or_else(|| prepare::trigger(strategy, window.tokens));
+        policy.trigger = set.or_else(|| prepare::pruning_agent_trigger(strategy, window.tokens));
         // A client may switch compaction off, but not on.
         policy.enabled &= !overrides.off;
         let no_recall_reason = OnceLock::new();

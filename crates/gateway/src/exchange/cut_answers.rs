@@ -8,100 +8,101 @@ use longhaul_wire::edit::{AnswerEvents, GatewayError, PartialResponse, SseEvent,
 
 use super::UpstreamAttempt;
 use super::attempts::{AttemptOutcome, FailedAttempt};
-use super::flow::{UpstreamBody, ended_early};
+use super::flow::{UpstreamBody, ended_early, is_out_of_room};
 use super::prepare::OutboundRequest;
 use super::upstream_response::{StreamOpening, UpstreamResponse, WholeResponse};
 use super::usage_totals::PartialUsage;
 
-impl UpstreamAttempt {
-    /// Returns whether the window has cut the text of a complete answer for which the client waits.
-    pub(super) fn is_cut_by_window(&self, seen: &PartialResponse, prepared: &OutboundRequest) -> bool {
-        let is_text_alone = !seen.has_other && seen.calls.is_empty() && !seen.text.trim_end().is_empty();
-        !self.request.proxied.envelope.stream
-            && seen.finish == Some(ModelStopReason::Length)
-            && is_text_alone
-            && self.may_continue()
-            && self.is_out_of_room(prepared, seen.usage.as_ref(), 0, || {
-                self.request.counted(prepared, seen, 0).output
-            })
-    }
+/// Returns whether the window has cut the text of a complete answer for which the client waits.
+pub(super) fn is_cut_by_window(
+    attempt: &UpstreamAttempt,
+    seen: &PartialResponse,
+    prepared: &OutboundRequest,
+) -> bool {
+    let is_text_alone = !seen.has_other && seen.calls.is_empty() && !seen.text.trim_end().is_empty();
+    !attempt.request.proxied.envelope.stream
+        && seen.finish == Some(ModelStopReason::Length)
+        && is_text_alone
+        && attempt.may_continue()
+        && is_out_of_room(attempt, prepared, seen.usage.as_ref(), 0, || {
+            attempt.request.counted(prepared, seen, 0).output
+        })
+}
 
-    /// Returns whether the response is a complete answer that has to go on, because the window has cut its text.
-    pub(super) fn has_rest(&self, received: &AttemptOutcome, prepared: &OutboundRequest) -> bool {
-        received.answer().is_some_and(|seen| self.is_cut_by_window(&seen, prepared))
-    }
+/// Returns whether the response is a complete answer that has to go on, because the window has cut its text.
+pub(super) fn has_rest(
+    attempt: &UpstreamAttempt,
+    received: &AttemptOutcome,
+    prepared: &OutboundRequest,
+) -> bool {
+    received.answer().is_some_and(|seen| is_cut_by_window(attempt, &seen, prepared))
+}
 
-    /// Returns the response, as the beginning of a stream if its answer has to go on.
-    pub(super) fn with_rest_in_stream(
-        &self,
-        received: AttemptOutcome,
-        prepared: &OutboundRequest,
-    ) -> AttemptOutcome {
-        if !self.has_rest(&received, prepared) {
-            return received;
-        }
-        match received {
-            AttemptOutcome::Native(UpstreamResponse::Whole(whole), sent) => {
-                let written = self.request.proxied.wire.write_answer_events(&whole.bytes);
-                let response = match written {
-                    Some(AnswerEvents { content, end }) => {
-                        let pieces = content.into_iter().chain(end).map(Ok).collect();
-                        UpstreamResponse::Stream(opening(&whole, PartialResponse::default(), pieces))
-                    }
-                    None => UpstreamResponse::Whole(whole),
-                };
-                AttemptOutcome::Native(response, sent)
-            }
-            other => other,
-        }
+/// Returns the response, as the beginning of a stream if its answer has to go on.
+pub(super) fn with_rest_in_stream(
+    attempt: &UpstreamAttempt,
+    received: AttemptOutcome,
+    prepared: &OutboundRequest,
+) -> AttemptOutcome {
+    if !has_rest(attempt, &received, prepared) {
+        return received;
     }
-
-    /// Returns a complete response. If its server failed in the answer, the text before the failure becomes the beginning
-    /// of a stream that breaks off there.
-    ///
-    /// # Errors
-    /// [`FailedAttempt`] if the server failed and nothing of the answer can be continued.
-    pub(super) fn with_break_in_stream(
-        &self,
-        whole: WholeResponse,
-        prepared: &OutboundRequest,
-    ) -> Result<UpstreamResponse, FailedAttempt> {
-        let broken = whole.seen.as_ref().and_then(|seen| Some((seen, self.break_in(seen)?)));
-        let Some((seen, fault)) = broken else { return Ok(UpstreamResponse::Whole(whole)) };
-        let wire = self.request.proxied.wire;
-        let written = wire.write_answer_events(&whole.bytes).map(|written| written.content);
-        let begun = written.and_then(|content| Some((begun_text(wire, &content)?, content)));
-        if let Some((beginning, content)) = begun.filter(|_| self.request.may_reconnect()) {
-            let pieces = content.into_iter().map(Ok).chain([Err(fault)]).collect();
-            return Ok(UpstreamResponse::Stream(opening(&whole, beginning, pieces)));
+    match received {
+        AttemptOutcome::Native(UpstreamResponse::Whole(whole), sent) => {
+            let written = attempt.request.proxied.wire.write_answer_events(&whole.bytes);
+            let response = match written {
+                Some(AnswerEvents { content, end }) => {
+                    let pieces = content.into_iter().chain(end).map(Ok).collect();
+                    UpstreamResponse::Stream(opening(&whole, PartialResponse::default(), pieces))
+                }
+                None => UpstreamResponse::Whole(whole),
+            };
+            AttemptOutcome::Native(response, sent)
         }
-        let is_said = seen.error.is_some();
-        let may_repeat = seen.is_empty() && self.request.proxied.inner.config.retry.stream_attempts > 0;
-        // Without an error the client can judge an unfinished answer by itself.
-        if !is_said && !may_repeat {
-            return Ok(UpstreamResponse::Whole(whole));
-        }
-        match &seen.usage {
-            Some(usage) => self.totals().add(Some(usage), || PartialUsage::input(prepared.input)),
-            None => self.totals().unanswered(prepared.input),
-        }
-        Err(FailedAttempt { fault, broke_off: true })
-    }
-
-    /// Returns the failure that has cut a complete answer, if it may pass.
-    fn break_in(&self, seen: &PartialResponse) -> Option<GatewayError> {
-        // The client of a stream gets the answer as it came: it has asked to see every piece.
-        if self.request.proxied.envelope.stream || seen.finish.is_some() {
-            return None;
-        }
-        let said = seen.error.as_deref().map(|error| self.request.said_error(error));
-        said.or_else(|| (!seen.over).then(ended_early)).filter(is_passing)
+        other => other,
     }
 }
 
-/// Returns whether a failure may be gone when the upstream is asked again.
-pub(super) fn is_passing(fault: &GatewayError) -> bool {
-    fault.kind.is_passing()
+/// Returns a complete response. If its server failed in the answer, the text before the failure becomes the beginning
+/// of a stream that breaks off there.
+///
+/// # Errors
+/// [`FailedAttempt`] if the server failed and nothing of the answer can be continued.
+pub(super) fn with_break_in_stream(
+    attempt: &UpstreamAttempt,
+    whole: WholeResponse,
+    prepared: &OutboundRequest,
+) -> Result<UpstreamResponse, FailedAttempt> {
+    let broken = whole.seen.as_ref().and_then(|seen| Some((seen, break_in(attempt, seen)?)));
+    let Some((seen, fault)) = broken else { return Ok(UpstreamResponse::Whole(whole)) };
+    let wire = attempt.request.proxied.wire;
+    let written = wire.write_answer_events(&whole.bytes).map(|written| written.content);
+    let begun = written.and_then(|content| Some((begun_text(wire, &content)?, content)));
+    if let Some((beginning, content)) = begun.filter(|_| attempt.request.may_reconnect()) {
+        let pieces = content.into_iter().map(Ok).chain([Err(fault)]).collect();
+        return Ok(UpstreamResponse::Stream(opening(&whole, beginning, pieces)));
+    }
+    let is_said = seen.error.is_some();
+    let may_repeat = seen.is_empty() && attempt.request.proxied.inner.config.retry.stream_attempts > 0;
+    // Without an error the client can judge an unfinished answer by itself.
+    if !is_said && !may_repeat {
+        return Ok(UpstreamResponse::Whole(whole));
+    }
+    match &seen.usage {
+        Some(usage) => attempt.totals().add(Some(usage), || PartialUsage::input(prepared.input)),
+        None => attempt.totals().unanswered(prepared.input),
+    }
+    Err(FailedAttempt { fault, broke_off: true })
+}
+
+/// Returns the failure that has cut a complete answer, if it may pass.
+fn break_in(attempt: &UpstreamAttempt, seen: &PartialResponse) -> Option<GatewayError> {
+    // The client of a stream gets the answer as it came: it has asked to see every piece.
+    if attempt.request.proxied.envelope.stream || seen.finish.is_some() {
+        return None;
+    }
+    let said = seen.error.as_deref().map(|error| attempt.request.said_error(error));
+    said.or_else(|| (!seen.over).then(ended_early)).filter(|fault| fault.kind.is_transient())
 }
 
 /// Returns what the events of an answer say, if the answer ends in text that can go on.

@@ -14,6 +14,7 @@ use longhaul_wire::overflow::SuspectedOverflow;
 use tokio::time::sleep;
 
 use super::attempts::{AttemptOutcome, FailedAttempt};
+use super::cut_answers;
 use super::part_refusals;
 use super::prepare::OutboundRequest;
 use super::replicas::ordered_targets;
@@ -257,7 +258,7 @@ impl ExchangeDriver {
             }
         };
         // An answer that goes on after the window's end loses nothing. Without it the request would have to be shortened.
-        let has_rest = attempt.has_rest(&received, &self.outbound);
+        let has_rest = cut_answers::has_rest(attempt, &received, &self.outbound);
         let overflow = attempt.review().too_long_by(&received, &self.outbound);
         let overflow = overflow.filter(|_| !has_rest);
         let passing = attempt.passing_error(&received);
@@ -373,7 +374,7 @@ impl ExchangeDriver {
         // The flow of a stream owns its attempt, because the stream is polled after the driver is gone.
         let attempt = self.attempt.take().ok_or_else(incomplete)?;
         let outbound = std::mem::take(&mut self.outbound);
-        let received = attempt.with_rest_in_stream(received, &outbound);
+        let received = cut_answers::with_rest_in_stream(&attempt, received, &outbound);
         let is_whole = !received.is_stream();
         // The flow of an answer goes on with its own copy, because it outlives the driver.
         let mut answering = self.exchange.clone();

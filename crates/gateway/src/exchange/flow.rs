@@ -15,7 +15,6 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{Instrument, Span};
 
 use super::attempts::FailedAttempt;
-use super::cut_answers::is_passing;
 use super::prepare::OutboundRequest;
 use super::recall::OutputDivision;
 use super::{PreparationAction, PreparationReport, UpstreamAttempt, previous_response, request_log};
@@ -43,6 +42,7 @@ use reading::{
     seen_in,
 };
 use stream_end::AnswerStepBuffer;
+pub(super) use stream_end::is_out_of_room;
 
 /// The largest event of a stream, in bytes.
 const MAX_EVENT_BYTES: usize = 16 << 20;
@@ -258,7 +258,10 @@ impl AnswerFlow {
             Some(fault) => {
                 // A continuation has had its tries.
                 let is_first = self.exchange.broken_streams() == 0 && self.exchange.restarts() == 0;
-                Err(FailedAttempt { broke_off: self.is_broken && is_first && is_passing(&fault), fault })
+                Err(FailedAttempt {
+                    broke_off: self.is_broken && is_first && fault.kind.is_transient(),
+                    fault,
+                })
             }
             None if self.reader.seen().finish.is_some() => {
                 Ok((events, self.attempt, self.outbound_request.report))

@@ -9,7 +9,7 @@ use longhaul_wire::edit::{GatewayError, RenderOp};
 
 use super::conversation::{ConversationItems, ConversationState, ItemNames};
 use super::log::ConversationLog;
-use super::prepare::{NeutralConversation, said};
+use super::prepare::{NeutralConversation, neutral_conversation};
 use super::recall::RecallRounds;
 use super::targeted_request::TargetedRequest;
 use super::{memo_lookup, render_ops};
@@ -131,7 +131,7 @@ impl ItemReader<'_> {
     pub(super) fn said_alone(&self) -> Result<NeutralConversation, GatewayError> {
         let mut state = self.new_state();
         self.append_new_items(&mut state)?;
-        Ok(said(&state.log))
+        Ok(neutral_conversation(&state.log))
     }
 
     /// Returns the hidden steps as neutral messages, for an upstream of another dialect.

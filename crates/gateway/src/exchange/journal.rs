@@ -214,7 +214,8 @@ impl JournalStore<'_> {
     /// Returns the journal to be stored; `None` as long as the conversation is far from the trigger.
     pub(super) fn journal(&self, log: &ConversationLog, input: u64) -> Option<ResponseEntry> {
         // Most conversations end far below the trigger, and a restart costs them no more than a new estimate.
-        let is_near = input.saturating_mul(STORED_FROM_SHARE) >= self.budget.line() || log.is_shortened();
+        let is_near =
+            input.saturating_mul(STORED_FROM_SHARE) >= self.budget.threshold_tokens() || log.is_shortened();
         if !is_near || log.notes.is_empty() {
             return None;
         }
@@ -238,7 +239,7 @@ impl JournalStore<'_> {
     pub(super) async fn recover(&self, state: &mut ConversationState, tokens: u64) {
         let names = self.memo.names(usize::MAX);
         // Most conversations are short, and a look-up costs each new one a read of the store.
-        if names.len() < 2 || tokens.saturating_mul(READ_FROM_SHARE) < self.budget.line() {
+        if names.len() < 2 || tokens.saturating_mul(READ_FROM_SHARE) < self.budget.threshold_tokens() {
             return;
         }
         let chain = self.request.work(|| chain(&names)).await;

@@ -50,7 +50,7 @@ impl ParamMappingReport {
                 said.push_str(&format!(",and {} more", list.len() - MAX_NAMED));
             }
             if !said.is_empty() {
-                headers::say(headers, name, &said);
+                headers::set_header(headers, name, &said);
             }
         }
     }
@@ -258,7 +258,7 @@ impl OutboundWriter<'_> {
         }
         let (wire, envelope) = (self.request.proxied.wire, &self.request.proxied.envelope);
         for index in 0..envelope.items.len() {
-            let ItemMedia { contents, links } = media::found(envelope.item(index));
+            let ItemMedia { contents, links } = media::find_media(envelope.item(index));
             all.contents.extend(contents.into_iter().filter(|(hash, _)| wanted.contains_key(hash.as_str())));
             all.links.extend(links.into_iter().filter(|(hash, _)| wanted.contains_key(hash.as_str())));
         }

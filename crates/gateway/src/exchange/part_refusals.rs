@@ -227,7 +227,7 @@ impl RequestOmissions {
     /// Adds the number of left-out parts to the headers for the client.
     pub(super) fn say_omitted(&self, headers: &mut HeaderMap) {
         if self.sent_without > 0 {
-            headers::say(headers, "x-longhaul-omitted", &self.sent_without.to_string());
+            headers::set_header(headers, "x-longhaul-omitted", &self.sent_without.to_string());
         }
     }
 
@@ -273,7 +273,7 @@ impl RequestOmissions {
         let Some(refusal) = refusal.filter(|_| self.tries < MAX_OMISSIONS) else { return false };
         let suspects: Vec<&SuspectedPart> =
             suspects.iter().filter(|suspect| !known.contains_key(&suspect.key)).collect();
-        let named = chosen(refusal, &suspects, self.tries);
+        let named = choose_suspects(refusal, &suspects, self.tries);
         // A place that is none of a known part says as little as no place.
         let is_guess = named.is_empty() && refusal.kind.is_none();
         let blamed = match is_guess {
@@ -397,7 +397,11 @@ fn part_key(targeted: &TargetedRequest, content: &[u8]) -> PartKey {
 }
 
 /// Returns the suspects to leave out: the named one, otherwise those of the refusal's kind.
-fn chosen<'s>(refusal: &PartRefusal, suspects: &[&'s SuspectedPart], attempt: u32) -> Vec<&'s SuspectedPart> {
+fn choose_suspects<'s>(
+    refusal: &PartRefusal,
+    suspects: &[&'s SuspectedPart],
+    attempt: u32,
+) -> Vec<&'s SuspectedPart> {
     let of_kind =
         |kind: RequestPartKind| suspects.iter().copied().filter(move |suspect| suspect.kind == kind);
     let proofs = || suspects.iter().copied().filter(|suspect| is_proof(suspect.kind));
@@ -449,7 +453,7 @@ pub(super) struct RefusablePart {
 }
 
 /// Returns the pictures, files, results and tools of a request.
-pub(super) fn sent(request: &mut ModelRequest) -> Vec<RefusablePart> {
+pub(super) fn refusable_parts(request: &mut ModelRequest) -> Vec<RefusablePart> {
     let mut all = Vec::new();
     each_media(&mut request.messages, &mut |_, hash, is_image| {
         let kind = if is_image { RequestPartKind::Image } else { RequestPartKind::File };

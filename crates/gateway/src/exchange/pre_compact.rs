@@ -82,12 +82,12 @@ impl ViewEditor {
         log: &ConversationLog,
         plan: &Plan,
         fixed: u64,
-        occasion: &PlanTrigger,
+        trigger: &PlanTrigger,
     ) -> Option<PreCompactOutput> {
         let hook = self.request.proxied.inner.parts.pre_compact.as_ref()?;
         let current_tokens = meter::read(&log.history, fixed).total;
         let message_count = log.history.view().len() as u64;
-        let is_manual = matches!(occasion, PlanTrigger::Requested { .. });
+        let is_manual = matches!(trigger, PlanTrigger::Requested { .. });
         let ask = PreCompactInput::new(plan, is_manual, current_tokens, message_count, DEADLINE_MS);
         let answer = hook.answer(&self.memo.conversation_name(), ask).await?;
         if answer.cancel {
@@ -101,13 +101,13 @@ impl ViewEditor {
         &self,
         state: &ConversationState,
         fixed: u64,
-        occasion: &PlanTrigger,
+        trigger: &PlanTrigger,
     ) -> bool {
         if self.request.proxied.inner.parts.pre_compact.is_none() {
             return false;
         }
         let is_cancelled = self.memo.hook_answer().is_some_and(|answer| answer.cancel);
-        shortening::is_cancellation_in_force(occasion, is_cancelled, || {
+        shortening::is_cancellation_in_force(trigger, is_cancelled, || {
             self.budget.fits_the_window(&state.log, fixed)
         })
     }

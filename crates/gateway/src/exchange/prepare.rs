@@ -30,7 +30,7 @@ const MAX_RESTART_PERCENT: u64 = 85;
 
 /// Returns the trigger of the pruning agent: 80 % of the window for an estimate that includes room for an answer. That
 /// room is 20 % of the rest and at least 1,000 tokens. Other strategies have their own triggers.
-pub(super) fn trigger(strategy: &str, window: u64) -> Option<StrategyTrigger> {
+pub(super) fn pruning_agent_trigger(strategy: &str, window: u64) -> Option<StrategyTrigger> {
     // The condition is the estimate plus 20 % of the rest against 80 % of the window, solved for the estimate.
     let tokens = (window * 3).div_ceil(4).min((window * 4).div_ceil(5).saturating_sub(1_000));
     // A small window must not make the trigger fall to nothing.
@@ -101,10 +101,10 @@ fn no_room_for_rest() -> GatewayError {
     GatewayError::new(GatewayErrorKind::ContextOverflow, "nothing can be left out to go on")
 }
 
-pub(super) fn said(log: &ConversationLog) -> NeutralConversation {
+pub(super) fn neutral_conversation(log: &ConversationLog) -> NeutralConversation {
     NeutralConversation {
         system: log.system.iter().filter_map(Part::as_text).map(str::to_owned).collect(),
-        messages: request_messages(&render_ops::told(log)),
+        messages: request_messages(&render_ops::neutral_view(log)),
         role_rewrites: log.role_rewrites,
     }
 }
@@ -255,14 +255,14 @@ impl RequestFitter {
         is_said: bool,
     ) -> Result<Option<OutboundRequest>, GatewayError> {
         if let Some(limit) = limit {
-            self.editor.budget.heed_limit(limit, is_said);
+            self.editor.budget.apply_limit(limit, is_said);
             // A trigger that a person or client has set stays, whatever the window turns out to be.
             let has_own = self.request.proxied.overrides.trigger.is_some()
                 || self.request.compaction_setup.policy.trigger.is_some()
                 || self.request.context_management().and_then(ContextManagement::trigger).is_some();
             if !has_own {
                 self.editor.budget.policy.trigger =
-                    trigger(self.request.strategy_name(), self.editor.budget.window.tokens);
+                    pruning_agent_trigger(self.request.strategy_name(), self.editor.budget.window.tokens);
             }
         }
         let Some(conversation) = self.editor.memo.conversation.clone() else { return Ok(None) };
@@ -295,7 +295,7 @@ impl RequestFitter {
     async fn fit(
         &self,
         state: &mut ConversationState,
-        occasion: &PlanTrigger,
+        trigger: &PlanTrigger,
     ) -> Result<OutboundRequest, GatewayError> {
         // Once for each conversation in memory: after that the journal in memory is newer than the stored one.
         if std::mem::take(&mut state.is_new) {
@@ -305,7 +305,7 @@ impl RequestFitter {
             self.editor.journal().recover(state, tokens).await;
         }
         self.request.target.learn_tokenizer(&state.log.history);
-        let is_routine = *occasion == PlanTrigger::Routine;
+        let is_routine = *trigger == PlanTrigger::Routine;
         // Taken before the plan: a background summary that is done by now can serve this request.
         let collected = if is_routine { self.collect_summary(state) } else { None };
         let was_pending = state.log.is_pending();
@@ -316,14 +316,14 @@ impl RequestFitter {
         let cleared = if is_routine { self.editor.clear_as_asked(state, fixed).await } else { None };
         let now = meter::read(&state.log.history, fixed);
         // A short request needs no plan, so its work stays on the async thread.
-        let plan_bytes = if self.editor.budget.is_roomy(&now, occasion) {
+        let plan_bytes = if self.editor.budget.is_roomy(&now, trigger) {
             0
         } else {
             self.request.proxied.envelope.bytes.len()
         };
         let plan = self
             .request
-            .work_on(plan_bytes, || self.editor.budget.plan(&state.log.history, fixed, occasion))
+            .work_on(plan_bytes, || self.editor.budget.plan(&state.log.history, fixed, trigger))
             .await;
         tracing::debug!(
             tokens = now.total,
@@ -336,7 +336,7 @@ impl RequestFitter {
         );
         let (done, lets_go) = match plan {
             Plan::Fits => (None, false),
-            plan => self.edit_view(state, (fixed, replayed), occasion, &plan).await?,
+            plan => self.edit_view(state, (fixed, replayed), trigger, &plan).await?,
         };
         let mut done = done.or(cleared);
         if is_routine {
@@ -353,7 +353,7 @@ impl RequestFitter {
         if lets_go
             && !self
                 .request
-                .work(|| self.editor.budget.fits(&state.log.history, fixed + replayed, occasion))
+                .work(|| self.editor.budget.fits(&state.log.history, fixed + replayed, trigger))
                 .await
         {
             // The view was made to fit without the replays, and recalled content can be recalled again.
@@ -383,19 +383,19 @@ impl RequestFitter {
         &self,
         state: &mut ConversationState,
         (fixed, replayed): (u64, u64),
-        occasion: &PlanTrigger,
+        trigger: &PlanTrigger,
         plan: &Plan,
     ) -> Result<(Option<(EditKind, String)>, bool), GatewayError> {
         // Only one request of a conversation may pay for a summary. The others wait for its result.
-        let is_asked = self.editor.waits_for_summary(occasion) && matches!(plan, Plan::Summarise(_));
+        let is_asked = self.editor.waits_for_summary(trigger) && matches!(plan, Plan::Summarise(_));
         let _turn = if is_asked { Some(self.editor.memo.turn().await) } else { None };
         let ready = state.pending_summary_reason.take();
         // Another process may have stored an edit meanwhile, so stored edits are adopted before new ones are made.
         let was_written_ahead = self.editor.remember(state, fixed).await?.then_some(ready).flatten();
-        let (done, lets_go) = match self.editor.shorten(state, fixed, occasion).await {
+        let (done, lets_go) = match self.editor.shorten(state, fixed, trigger).await {
             // Recalled content can be recalled again, so its replays are dropped first.
             Err(fault) if fault.kind == GatewayErrorKind::DoesNotFit && replayed > 0 => {
-                (self.editor.shorten(state, fixed - replayed, occasion).await?, true)
+                (self.editor.shorten(state, fixed - replayed, trigger).await?, true)
             }
             done => (done?, false),
         };
@@ -459,7 +459,7 @@ impl RequestFitter {
             accepted: history.largest_accepted_input(),
             start,
             items: state.log.items,
-            said: self.request.needs_translation().then(|| said(&state.log)),
+            said: self.request.needs_translation().then(|| neutral_conversation(&state.log)),
             rounds: RecallRounds::default(),
             replays: Vec::new(),
             mid_answer_log: None,
@@ -471,7 +471,8 @@ impl RequestFitter {
     /// Returns the reason why nothing was left out of a request above the trigger.
     fn why_not(&self, history: &History, fixed: u64, bound: u64) -> Option<String> {
         let line =
-            plan::line(history, fixed, &self.editor.budget.token_budget(), &self.editor.budget.policy).tokens;
+            plan::threshold(history, fixed, &self.editor.budget.token_budget(), &self.editor.budget.policy)
+                .tokens;
         let cancelled = self.editor.memo.hook_answer().filter(|answer| answer.cancel);
         (bound >= line).then(|| match cancelled {
             Some(answer) => format!("not shortened: {}", answer.cancellation()),
@@ -597,7 +598,7 @@ mod tests {
     #[test]
     fn it_acts_where_an_estimate_with_room_for_an_answer_is_eighty_percent() {
         for window in [4_096_u64, 8_192, 10_000, 32_000, 128_000, 200_000, 1_000_000] {
-            let Some(StrategyTrigger::Tokens(line)) = trigger(PRUNING_AGENT, window) else {
+            let Some(StrategyTrigger::Tokens(line)) = pruning_agent_trigger(PRUNING_AGENT, window) else {
                 panic!("no trigger")
             };
             let is_full = |tokens: u64| {
@@ -607,6 +608,6 @@ mod tests {
             };
             assert!(is_full(line) && !is_full(line - 1), "{line} of {window}");
         }
-        assert_eq!(trigger("truncation", 8_000), None, "other strategies have their own");
+        assert_eq!(pruning_agent_trigger("truncation", 8_000), None, "other strategies have their own");
     }
 }

@@ -113,7 +113,7 @@ fn read_with_input(request: &ProxiedRequest, items: &str) -> Result<Arc<RequestE
 }
 
 /// Keeps the answer for a request that continues it, also after a restart.
-pub(super) async fn keep(request: &ProxiedRequest, response: &str) {
+pub(super) async fn store_response(request: &ProxiedRequest, response: &str) {
     if let Some(entry) = remember_answer(request, response) {
         request.inner.answers.write(entry).await;
     }

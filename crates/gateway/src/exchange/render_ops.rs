@@ -190,7 +190,7 @@ fn keep(steps: &mut Vec<RenderOp>, item: usize) {
 }
 
 /// Returns the view for a model of another dialect, with stable handles.
-pub(super) fn told(log: &ConversationLog) -> Vec<ViewItem> {
+pub(super) fn neutral_view(log: &ConversationLog) -> Vec<ViewItem> {
     let mut view = log.history.view().to_vec();
     // Without `recall` no text of the gateway has a handle.
     if !log.history.has_recall() {

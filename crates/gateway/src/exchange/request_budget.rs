@@ -53,20 +53,20 @@ impl RequestBudget {
 
     /// Adds the report to the headers of an answer.
     pub(super) fn describe(&self, report: &PreparationReport, headers: &mut HeaderMap) {
-        headers::say(headers, "x-longhaul-action", report.action.as_str());
-        headers::say(headers, "x-longhaul-upstream", &self.request.target.server.upstream.name);
-        headers::say(headers, "x-longhaul-window", &self.window_said());
+        headers::set_header(headers, "x-longhaul-action", report.action.as_str());
+        headers::set_header(headers, "x-longhaul-upstream", &self.request.target.server.upstream.name);
+        headers::set_header(headers, "x-longhaul-window", &self.window_said());
         if let Some(recall) = self.request.tools().recall_said(report) {
-            headers::say(headers, "x-longhaul-recall", &recall);
+            headers::set_header(headers, "x-longhaul-recall", &recall);
         }
         self.say_deferred(headers);
         if report.before > 0 {
-            headers::say(headers, "x-longhaul-tokens-before", &report.before.to_string());
-            headers::say(headers, "x-longhaul-tokens-after", &report.after.to_string());
+            headers::set_header(headers, "x-longhaul-tokens-before", &report.before.to_string());
+            headers::set_header(headers, "x-longhaul-tokens-after", &report.after.to_string());
         }
         if !report.why.is_empty() {
             let why: String = report.why.chars().take(300).collect();
-            headers::say(headers, "x-longhaul-reason", &why);
+            headers::set_header(headers, "x-longhaul-reason", &why);
         }
     }
 
@@ -74,17 +74,17 @@ impl RequestBudget {
     pub(super) fn say_deferred(&self, headers: &mut HeaderMap) {
         if let Some(deferral) = &self.request.proxied.deferral {
             let said = format!("{} of {}", deferral.deferred().len(), deferral.total());
-            headers::say(headers, "x-longhaul-deferred-tools", &said);
+            headers::set_header(headers, "x-longhaul-deferred-tools", &said);
         }
     }
 
-    /// Returns the trigger, in tokens.
-    pub(super) fn line(&self) -> u64 {
+    /// Returns the threshold of the policy, in tokens.
+    pub(super) fn threshold_tokens(&self) -> u64 {
         self.policy.trigger.map_or(self.window.tokens, |trigger| self.token_budget().trigger(trigger))
     }
 
     /// Learns from a rejected summary whether its writer can be a pruning agent.
-    pub(super) fn heed_rejection(&self, rejected: &SummaryRejection) {
+    pub(super) fn note_rejection(&self, rejected: &SummaryRejection) {
         let inner = &self.request.proxied.inner;
         if self.policy.strategy.name() == PRUNING_AGENT && rejected.is_other_form() {
             let writer = self.request.writer();
@@ -117,7 +117,7 @@ impl RequestBudget {
 
     /// Applies a new limit. A declared window, or one named by a refusal, changes only if the server says so. A
     /// suspected limit then holds for this request alone.
-    pub(super) fn heed_limit(&mut self, limit: u64, is_said: bool) {
+    pub(super) fn apply_limit(&mut self, limit: u64, is_said: bool) {
         if is_said || !self.has_said_window() {
             match is_said {
                 true => self.request.target.learn_window(limit),
@@ -144,21 +144,21 @@ impl RequestBudget {
     }
 
     /// Returns whether the request is so short that no plan is needed.
-    pub(super) fn is_roomy(&self, before: &MeterReading, occasion: &PlanTrigger) -> bool {
+    pub(super) fn is_roomy(&self, before: &MeterReading, trigger: &PlanTrigger) -> bool {
         let budget = self.token_budget();
         // No built-in strategy acts below a third of the usable window, so this bound is safe without a trigger.
-        let line = self.policy.trigger.map_or(budget.usable / 3, |trigger| budget.trigger(trigger));
-        *occasion == PlanTrigger::Routine && before.bound() < line
+        let threshold = self.policy.trigger.map_or(budget.usable / 3, |trigger| budget.trigger(trigger));
+        *trigger == PlanTrigger::Routine && before.bound() < threshold
     }
 
     /// Returns the plan of the policy for a history.
-    pub(super) fn plan(&self, history: &History, fixed: u64, occasion: &PlanTrigger) -> Plan {
-        self.plan_by(&self.policy, history, fixed, occasion)
+    pub(super) fn plan(&self, history: &History, fixed: u64, trigger: &PlanTrigger) -> Plan {
+        self.plan_by(&self.policy, history, fixed, trigger)
     }
 
     /// Returns whether a history fits by the policy's plan.
-    pub(super) fn fits(&self, history: &History, fixed: u64, occasion: &PlanTrigger) -> bool {
-        matches!(self.plan(history, fixed, occasion), Plan::Fits)
+    pub(super) fn fits(&self, history: &History, fixed: u64, trigger: &PlanTrigger) -> bool {
+        matches!(self.plan(history, fixed, trigger), Plan::Fits)
     }
 
     /// Returns the plan of another policy for a history.
@@ -167,10 +167,10 @@ impl RequestBudget {
         policy: &CompactionPolicy,
         history: &History,
         fixed: u64,
-        occasion: &PlanTrigger,
+        trigger: &PlanTrigger,
     ) -> Plan {
         let uncut;
-        let policy = match occasion {
+        let policy = match trigger {
             PlanTrigger::Routine | PlanTrigger::Overflow => policy,
             // A client keeps the items that it has asked for, and an answer in progress has begun with the whole question.
             _ => {
@@ -179,12 +179,12 @@ impl RequestBudget {
             }
         };
         let (budget, own) = (self.token_budget(), self.summary_budget());
-        let first = plan::plan_with(history, fixed, &budget, policy, occasion, None);
+        let first = plan::plan_with(history, fixed, &budget, policy, trigger, None);
         if !matches!(first, Plan::Summarise(_)) || own.reserve <= budget.reserve {
             return first;
         }
         // A client that wants a short answer must not cause a shorter summary.
-        match plan::plan_with(history, fixed, &own, policy, occasion, None) {
+        match plan::plan_with(history, fixed, &own, policy, trigger, None) {
             longer @ Plan::Summarise(_) => longer,
             _ => first,
         }
@@ -220,7 +220,7 @@ impl RequestBudget {
     /// Adds the changed output limit to the headers of an answer.
     pub(super) fn say_limit(&self, prepared: &OutboundRequest, headers: &mut HeaderMap) {
         if let Some(changed) = self.limit_said(prepared) {
-            headers::say(headers, "x-longhaul-changed", &changed);
+            headers::set_header(headers, "x-longhaul-changed", &changed);
         }
     }
 
@@ -272,7 +272,7 @@ impl RequestBudget {
             "a shorter answer is asked for, and nothing is left out"
         );
         self.max_output_tokens = Some(room);
-        self.heed_limit(limit, is_said);
+        self.apply_limit(limit, is_said);
         true
     }
 }

@@ -11,6 +11,7 @@ use longhaul_core::exchange::Exchange;
 use longhaul_wire::overflow;
 
 use super::attempts::{AttemptOutcome, FailedAttempt};
+use super::cut_answers;
 use super::flow::{AnswerFlow, StreamBeginning, UpstreamBody};
 use super::prepare::OutboundRequest;
 use super::recall::{OutputDivision, WholeAnswerAction};
@@ -129,7 +130,7 @@ impl UpstreamAttempt {
         // Some servers quote a refused key in their error.
         let bytes = if seen.is_none() { self.request.target.server.hide_secrets(bytes) } else { bytes };
         let whole = WholeResponse { status, headers, bytes, seen, in_answer: None };
-        self.with_break_in_stream(self.with_own_status(whole), prepared)
+        cut_answers::with_break_in_stream(self, self.with_own_status(whole), prepared)
     }
 
     /// Returns a response whose error has the status of an error: some servers and proxies send errors with 200.
@@ -189,7 +190,7 @@ impl UpstreamAttempt {
             self.journal().remember_usage(division.shown_of(usage), prepared).await;
         }
         if let Some(said) = std::str::from_utf8(&bytes).ok().filter(|_| status.is_success()) {
-            previous_response::keep(&self.request.proxied, said).await;
+            previous_response::store_response(&self.request.proxied, said).await;
         }
         // The totals go in last: stored answers and usage must be those of the upstream.
         let bytes = if status.is_success() { self.totals().beside(&prepared.report, bytes) } else { bytes };
@@ -207,11 +208,11 @@ impl UpstreamAttempt {
 
     /// Returns whether a complete answer for the client may have to be stopped on its way.
     pub(super) fn must_collect(&self, prepared: &OutboundRequest) -> bool {
-        let line = self.budget().line();
+        let threshold = self.budget().threshold_tokens();
         let asked = self.request.proxied.envelope.max_output;
         // The share is that at which a stream is stopped, so only answers that may reach it are collected.
         let nearly_full = self.budget().window.tokens / 10 * 9;
-        let is_long = prepared.input > line / 2
+        let is_long = prepared.input > threshold / 2
             || asked.is_some_and(|asked| prepared.bound.saturating_add(asked) > nearly_full);
         let has_more =
             self.notes(prepared) || !self.request.tools().hidden_tools(&prepared.report).is_empty();
@@ -240,7 +241,7 @@ impl UpstreamAttempt {
     ) -> Result<UpstreamDisposition, FailedAttempt> {
         self.budget().describe(&prepared.report, &mut headers);
         if self.may_continue() && !self.request.goes_on_exactly() {
-            headers::say(&mut headers, "x-longhaul-midstream", "approximate");
+            headers::set_header(&mut headers, "x-longhaul-midstream", "approximate");
         }
         let wire = self.request.proxied.wire;
         // Some servers stream although the client did not ask for a stream.

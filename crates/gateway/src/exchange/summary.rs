@@ -139,7 +139,7 @@ fn finish(
     let strategy = &*editor.budget.policy.strategy;
     shortening::finish_summary(draft, &log.history, strategy).map_err(|problem| {
         if let SummaryProblem::Rejected(rejected) = &problem {
-            editor.budget.heed_rejection(rejected);
+            editor.budget.note_rejection(rejected);
         }
         (MissingSummaryCause::Rejected, problem.to_string())
     })
@@ -197,16 +197,17 @@ async fn answer_all(
 ) -> Result<(), SummaryAttemptFailure> {
     while let Some(asked) = editor.request.work(|| writing.next_request(&log.history)).await {
         let last = writing.draft().last_position().unwrap_or_default();
-        let taken = match ask(editor, log, asked, last).await.map_err(SummaryAttemptFailure::Call)? {
-            SummaryAnswer::Whole(answer) => writing.draft_mut().take(answer),
-            SummaryAnswer::TooLong(usage) => {
-                tracing::info!(tokens = usage.output_tokens, "a summary was stopped: it became too long");
-                writing.draft_mut().spend(usage);
-                writing.draft_mut().reject(TOO_LONG)
-            }
-        };
+        let taken =
+            match request_summary(editor, log, asked, last).await.map_err(SummaryAttemptFailure::Call)? {
+                SummaryAnswer::Whole(answer) => writing.draft_mut().take(answer),
+                SummaryAnswer::TooLong(usage) => {
+                    tracing::info!(tokens = usage.output_tokens, "a summary was stopped: it became too long");
+                    writing.draft_mut().spend(usage);
+                    writing.draft_mut().reject(TOO_LONG)
+                }
+            };
         taken
-            .inspect_err(|rejected| editor.budget.heed_rejection(rejected))
+            .inspect_err(|rejected| editor.budget.note_rejection(rejected))
             .map_err(SummaryAttemptFailure::Rejected)?;
     }
     Ok(())
@@ -220,7 +221,7 @@ enum SummaryAnswer {
 }
 
 /// Sends one request for a summary. `last` is the newest position that the compaction touches.
-async fn ask(
+async fn request_summary(
     editor: &ViewEditor,
     log: &ConversationLog,
     asked: SummaryRequest,

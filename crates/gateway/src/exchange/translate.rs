@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep};
 
 use super::attempts::{AttemptOutcome, FailedAttempt};
 use super::client_tools::ToolPropertyNames;
+use super::cut_answers;
 use super::flow::UpstreamBody;
 use super::outbound_writer::ParamMappingReport;
 use super::part_refusals;
@@ -48,7 +49,7 @@ impl UpstreamAttempt {
         // Known refusals are applied before the request is sent, so a refused part costs one failed request.
         self.omissions.leave_out_refused(&self.request, &mut request);
         // A refusal on another wire names the upstream's form of a part, so the sent parts are kept to find it.
-        let sent = part_refusals::sent(&mut request);
+        let sent = part_refusals::refusable_parts(&mut request);
         let awaits_all = !self.request.proxied.envelope.stream && !self.must_collect(prepared);
         self.totals().set_reported_usage(None);
         match self.client().call(request, awaits_all).await {
@@ -110,7 +111,8 @@ impl UpstreamAttempt {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         }
         let collects = self.must_collect(&prepared);
-        let has_rest = begun.answer().is_some_and(|seen| self.is_cut_by_window(&seen, &prepared));
+        let has_rest =
+            begun.answer().is_some_and(|seen| cut_answers::is_cut_by_window(&self, &seen, &prepared));
         match begun.restored(&told.names) {
             TranslatedStart::Answered(answer) if !is_stream && !collects && !has_rest => {
                 Ok(self.whole_answer(*answer, prepared, headers).await)
@@ -143,7 +145,11 @@ impl UpstreamAttempt {
             &self.request.head(&prepared),
             &answer,
         );
-        previous_response::keep(&self.request.proxied, std::str::from_utf8(&whole).unwrap_or_default()).await;
+        previous_response::store_response(
+            &self.request.proxied,
+            std::str::from_utf8(&whole).unwrap_or_default(),
+        )
+        .await;
         UpstreamDisposition::Whole(StatusCode::OK, headers, self.totals().beside(&prepared.report, whole))
     }
 
@@ -425,8 +431,8 @@ impl UpstreamClient<'_> {
         if let Some(text) = text.as_ref().filter(|_| is_withheld(&error)) {
             return Ok(TranslatedStart::Answered(Box::new(withheld_answer(&error, text))));
         }
-        let is_passing = error.retryable || error.code == ErrorCode::TruncatedStream;
-        if text.is_some() && is_passing && self.request.may_reconnect() {
+        let is_transient = error.retryable || error.code == ErrorCode::TruncatedStream;
+        if text.is_some() && is_transient && self.request.may_reconnect() {
             let pieces = said.into_iter().map(Ok).chain([Err(error)]);
             return Ok(TranslatedStart::Speaking(Box::pin(futures_util::stream::iter(pieces))));
         }

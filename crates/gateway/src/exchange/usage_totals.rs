@@ -211,18 +211,18 @@ impl UsageTotals {
         let spent = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // With one call the answer's own usage says everything.
         if spent.calls > 1 {
-            headers::say(headers, "x-longhaul-calls", &spent.calls.to_string());
-            headers::say(
+            headers::set_header(headers, "x-longhaul-calls", &spent.calls.to_string());
+            headers::set_header(
                 headers,
                 "x-longhaul-billed",
                 &format!("input={} output={}", spent.input, spent.output),
             );
         }
         if spent.restarts > 0 {
-            headers::say(headers, "x-longhaul-restarts", &spent.restarts.to_string());
+            headers::set_header(headers, "x-longhaul-restarts", &spent.restarts.to_string());
         }
         if spent.recalls > 0 {
-            headers::say(headers, "x-longhaul-recalls", &spent.recalls.to_string());
+            headers::set_header(headers, "x-longhaul-recalls", &spent.recalls.to_string());
         }
     }
 

@@ -126,9 +126,9 @@ impl ViewEditor {
     }
 
     /// Returns whether a request waits for a needed summary. A client's own request for a compaction does.
-    pub(super) fn waits_for_summary(&self, occasion: &PlanTrigger) -> bool {
+    pub(super) fn waits_for_summary(&self, trigger: &PlanTrigger) -> bool {
         let waits = self.request.proxied.inner.config.waits_for_summaries;
-        shortening::may_wait_for_summary(waits, self.writer_rests(), occasion)
+        shortening::may_wait_for_summary(waits, self.writer_rests(), trigger)
     }
 
     /// Returns whether an extract is to be replaced by a summary now.
@@ -142,15 +142,15 @@ impl ViewEditor {
         &self,
         state: &mut ConversationState,
         fixed: u64,
-        occasion: &PlanTrigger,
+        trigger: &PlanTrigger,
     ) -> Result<Option<(EditKind, String)>, GatewayError> {
         let mut failed = None;
-        let waits = self.waits_for_summary(occasion);
-        if shortening::may_replace_extract(waits, state.log.is_pending(), occasion) {
+        let waits = self.waits_for_summary(trigger);
+        if shortening::may_replace_extract(waits, state.log.is_pending(), trigger) {
             let needs_one =
-                || matches!(self.budget.plan(&state.log.history, fixed, occasion), Plan::Summarise(_));
+                || matches!(self.budget.plan(&state.log.history, fixed, trigger), Plan::Summarise(_));
             if self.request.work(needs_one).await {
-                match self.summarise_again(state, fixed).await {
+                match self.replace_extract(state, fixed).await {
                     Ok(Some(done)) => return Ok(Some(done)),
                     Ok(None) => {}
                     // A second attempt for the same request would fail as the first did, so the plan below goes
@@ -159,12 +159,11 @@ impl ViewEditor {
                 }
             }
         }
-        if self.is_cancelled_by_hook(state, fixed, occasion) {
+        if self.is_cancelled_by_hook(state, fixed, trigger) {
             return Ok(None);
         }
         let failed = failed.or((!waits).then(SummaryFailureReason::not_yet_asked));
-        let EditDecision { made, hook_answer } =
-            self.choose_edit(&state.log, fixed, occasion, failed).await?;
+        let EditDecision { made, hook_answer } = self.choose_edit(&state.log, fixed, trigger, failed).await?;
         self.memo.keep_hook_answer(hook_answer, made.is_some());
         let Some(mut made) = made else { return Ok(None) };
         if !waits && made.missing_summary_cause.is_some() {
@@ -186,11 +185,11 @@ impl ViewEditor {
         Ok(Some(done))
     }
 
-    /// Writes the summary for an extract, including everything newer. `None` if there is nothing to summarise any more.
+    /// Replaces an extract by a summary, which includes everything newer. `None` if nothing is left to summarise.
     ///
     /// # Errors
     /// The reason why there is no summary; the view is unchanged.
-    async fn summarise_again(
+    async fn replace_extract(
         &self,
         state: &mut ConversationState,
         fixed: u64,
@@ -257,10 +256,10 @@ impl ViewEditor {
         &self,
         log: &ConversationLog,
         fixed: u64,
-        occasion: &PlanTrigger,
+        trigger: &PlanTrigger,
         failed: Option<SummaryFailureReason>,
     ) -> Result<EditDecision, GatewayError> {
-        let mut choice = EditChoice::new(occasion.clone(), failed.is_none());
+        let mut choice = EditChoice::new(trigger.clone(), failed.is_none());
         let mut next = choice.handle(EditChoiceInput::Begin);
         let (mut hook_answer, mut has_given_summary) = (None::<PreCompactOutput>, false);
         // What the newest effects have made: a plan, the draft of a failed summary, an edit.
@@ -271,12 +270,12 @@ impl ViewEditor {
                     let own = &self.budget.policy;
                     // A copy, because the other strategy is for this request only.
                     let policy = if with_summaries { own.clone() } else { without_summaries(own.clone()) };
-                    let planned = || self.budget.plan_by(&policy, &log.history, fixed, occasion);
+                    let planned = || self.budget.plan_by(&policy, &log.history, fixed, trigger);
                     plan = self.request.work(planned).await;
                     EditChoiceInput::Planned(PlanKind::of(&plan))
                 }
                 EditChoiceEffect::AskHook => {
-                    hook_answer = self.ask_pre_compact(log, &plan, fixed, occasion).await;
+                    hook_answer = self.ask_pre_compact(log, &plan, fixed, trigger).await;
                     if let (Plan::Summarise(draft), Some(answer)) = (&mut plan, &hook_answer)
                         && !answer.cancel
                     {

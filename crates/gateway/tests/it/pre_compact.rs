@@ -125,7 +125,7 @@ async fn a_cancelled_compaction_holds_until_the_request_does_not_fit() {
     );
     assert!(unshortened_after_cancel >= 2, "the cancel held for {unshortened_after_cancel} requests");
     let (name, ask) = &hook.asked()[0];
-    assert!(name.starts_with("gateway-") && !ask.manual && ask.messages_gone > 0, "{name} {ask:?}");
+    assert!(name.starts_with("gateway-") && !ask.manual && ask.dropped_messages > 0, "{name} {ask:?}");
     assert!(ask.current_tokens >= ask.target_tokens && ask.current_tokens < WINDOW, "{ask:?}");
     assert_eq!(server.received().len(), server.main_requests().len(), "no summary is asked for");
 }

@@ -152,7 +152,7 @@ impl Provider for AnthropicProvider {
     }
 
     async fn limits(&self) -> Limits {
-        limits::ask(&self.http, &self.base, &self.config).await
+        limits::fetch_limits(&self.http, &self.base, &self.config).await
     }
 
     fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {

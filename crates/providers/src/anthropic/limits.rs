@@ -14,7 +14,11 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Asks the server, unless every limit is declared. An unmentioned ability is assumed: every model of the API has had
 /// these abilities since the third generation.
-pub(super) async fn ask(http: &ProviderHttpClient, base: &BaseUrl, config: &AnthropicConfig) -> Limits {
+pub(super) async fn fetch_limits(
+    http: &ProviderHttpClient,
+    base: &BaseUrl,
+    config: &AnthropicConfig,
+) -> Limits {
     let declared = config.endpoint.declared;
     let said = if declared.is_complete() { None } else { describe(http, base, config).await };
     let usual = Limits {

@@ -74,7 +74,7 @@ impl Provider for GeminiProvider {
     }
 
     async fn limits(&self) -> Limits {
-        limits::ask(&self.http, &self.endpoint, &self.base).await
+        limits::fetch_limits(&self.http, &self.endpoint, &self.base).await
     }
 
     fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {

@@ -13,7 +13,11 @@ use longhaul_wire::token_count;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Asks `GET models/NAME`, unless everything is declared. If the API is below the version's path, `base` keeps to it.
-pub(super) async fn ask(http: &ProviderHttpClient, endpoint: &ModelEndpoint, base: &BaseUrl) -> Limits {
+pub(super) async fn fetch_limits(
+    http: &ProviderHttpClient,
+    endpoint: &ModelEndpoint,
+    base: &BaseUrl,
+) -> Limits {
     let declared = endpoint.declared;
     let known = if declared.is_complete() { None } else { describe(http, &endpoint.model, base).await };
     declared.over(Limits { prefill: FeatureSupport::No, ..known.as_ref().map(read).unwrap_or_default() })

@@ -72,7 +72,7 @@ impl BaseUrl {
 
     /// Returns the hint for a server that answers at the alternative.
     pub fn alternative_hint(&self) -> Option<String> {
-        self.versioned.as_ref().map(|versioned| found(&self.given, versioned))
+        self.versioned.as_ref().map(|versioned| version_hint(&self.given, versioned))
     }
 
     /// Returns the address of an operation below [`current`](Self::current).
@@ -131,7 +131,7 @@ pub fn operation_hint(given: &str, base: &str) -> String {
 }
 
 /// Returns the hint for a base URL without a version.
-fn found(given: &str, versioned: &str) -> String {
+fn version_hint(given: &str, versioned: &str) -> String {
     format!(
         "the API of {} is at {}, and requests go there: set `base_url` to it",
         shown_base(given),

@@ -77,7 +77,7 @@ impl OllamaProvider {
     }
 
     async fn ask(&self) -> limits::OllamaModelInfo {
-        limits::ask(&self.http, &self.addresses, &self.endpoint.model).await
+        limits::fetch_info(&self.http, &self.addresses, &self.endpoint.model).await
     }
 }
 

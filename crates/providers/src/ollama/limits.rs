@@ -34,7 +34,7 @@ pub(super) fn declared(endpoint: &ModelEndpoint) -> DeclaredLimits {
 }
 
 /// Asks the server, best effort: a limit without an answer stays unknown.
-pub(super) async fn ask(
+pub(super) async fn fetch_info(
     http: &ProviderHttpClient,
     addresses: &OllamaInfoUrls,
     model: &str,

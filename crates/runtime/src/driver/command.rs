@@ -554,16 +554,16 @@ impl CompactionStrategy for RequestedStrategy {
         false
     }
 
-    fn line(&self, outlook: &ThresholdInput<'_>) -> TriggerThreshold {
-        self.0.line(outlook)
+    fn threshold(&self, input: &ThresholdInput<'_>) -> TriggerThreshold {
+        self.0.threshold(input)
     }
 
-    fn ahead(&self, context: &PlanContext<'_>) -> Option<CompactionSelection> {
-        self.0.ahead(context)
+    fn background_selection(&self, context: &PlanContext<'_>) -> Option<CompactionSelection> {
+        self.0.background_selection(context)
     }
 
-    fn waits(&self) -> bool {
-        self.0.waits()
+    fn waits_for_summary(&self) -> bool {
+        self.0.waits_for_summary()
     }
 
     fn validate(&self, before: &History, edit: &ViewEdit) -> Result<(), String> {

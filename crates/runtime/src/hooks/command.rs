@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 
-use super::{Hook, HookError, HookEvent, MAX_ANSWER_BYTES, to_bytes, written};
+use super::{Hook, HookError, HookEvent, MAX_ANSWER_BYTES, parse_output, to_bytes};
 use crate::io_error::io_error_text;
 use crate::sandbox::{ConfinedChild, IsolatedHome, Sandbox, SpawnRequest};
 
@@ -88,7 +88,7 @@ impl Hook for CommandHook {
             "the command of a hook ended"
         );
         match status.code() {
-            Some(0) => written(&said.answer),
+            Some(0) => parse_output(&said.answer),
             Some(BLOCK) => Ok(blocked(event, &String::from_utf8_lossy(&said.words))),
             // Shells end with 127 if a command was not found and with 126 if it may not be run.
             Some(code @ (126 | 127)) => Err(HookError::Ended(format!("exit code {code}: {UNREACHABLE}"))),

@@ -8,7 +8,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, Url, redirect};
 use serde_json::Value;
 
-use super::{Hook, HookError, HookEvent, MAX_ANSWER_BYTES, to_bytes, written};
+use super::{Hook, HookError, HookEvent, MAX_ANSWER_BYTES, parse_output, to_bytes};
 use crate::ssrf_guard;
 
 const JSON: &str = "application/json";
@@ -63,7 +63,7 @@ impl Hook for HttpHook {
             }
             body.extend_from_slice(&chunk);
         }
-        written(&body)
+        parse_output(&body)
     }
 }
 

@@ -98,7 +98,7 @@ impl PreCompactRequest {
             target_tokens: ask.target_tokens,
             message_count: ask.message_count,
             what_goes: CompactionScope {
-                messages: ask.messages_gone,
+                messages: ask.dropped_messages,
                 handles: ask.what_goes.iter().map(ToString::to_string).collect(),
             },
             custom_instructions: ask.custom_instructions,

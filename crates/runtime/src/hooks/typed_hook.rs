@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use super::request::HookRequest;
 use super::{
     HookError, HookEvent, PostToolUseRequest, PreCompactRequest, PreToolUseRequest, UserPromptSubmitRequest,
-    within,
+    answer_within,
 };
 
 /// The closures of a hook set, at most one for each event.
@@ -67,7 +67,7 @@ impl<Q: HookRequest> TypedHook<Q> {
 
     /// Returns the answer to a request, unless the closure panics or is late.
     pub(super) async fn answer(&self, request: Q) -> Result<Q::Answer, HookError> {
-        within(self.deadline, async { Ok((self.closure)(request).await) }).await
+        answer_within(self.deadline, async { Ok((self.closure)(request).await) }).await
     }
 }
 

@@ -222,7 +222,7 @@ impl PiImporter {
             "user" => ImportItemKind::Typed(parts(content, BlockAuthor::Other, place, sink)),
             "assistant" => {
                 let parts = parts(content, BlockAuthor::Assistant, place, sink);
-                ImportItemKind::Assistant(Box::new(said(&recorded, parts)))
+                ImportItemKind::Assistant(Box::new(assistant_answer(&recorded, parts)))
             }
             "toolResult" => ImportItemKind::Result(ImportedToolResult {
                 content: parts(content, BlockAuthor::Other, place, sink),
@@ -242,7 +242,7 @@ impl PiImporter {
     }
 }
 
-fn said(recorded: &PiMessage<'_>, parts: Vec<Part>) -> ImportedAnswer {
+fn assistant_answer(recorded: &PiMessage<'_>, parts: Vec<Part>) -> ImportedAnswer {
     let (finish, cut) = match recorded.stop_reason.as_deref() {
         Some("stop") => (ModelStopReason::Stop, None),
         Some("toolUse") => (ModelStopReason::ToolCalls, None),

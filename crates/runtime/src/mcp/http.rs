@@ -57,7 +57,7 @@ pub(super) enum McpHttpError {
     NoMessage { place: String, why: String },
 }
 
-type Failed = StreamableHttpError<McpHttpError>;
+type McpTransportError = StreamableHttpError<McpHttpError>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 /// The requests to one server.
@@ -84,8 +84,8 @@ pub(super) fn transport_config() -> StreamableHttpClientTransportConfig {
 
 /// Translates a transport's error into the fault of a call.
 pub(super) fn fault(error: &(dyn StdError + Send + Sync + 'static)) -> McpConnectionError {
-    match error.downcast_ref::<Failed>() {
-        Some(Failed::Client(error)) => {
+    match error.downcast_ref::<McpTransportError>() {
+        Some(McpTransportError::Client(error)) => {
             let words = error.to_string();
             match error {
                 McpHttpError::Unreachable { .. } => McpConnectionError::NotSent(words),
@@ -95,7 +95,7 @@ pub(super) fn fault(error: &(dyn StdError + Send + Sync + 'static)) -> McpConnec
                 _ => McpConnectionError::Lost(words),
             }
         }
-        Some(Failed::TransportChannelClosed) => McpConnectionError::Closed,
+        Some(McpTransportError::TransportChannelClosed) => McpConnectionError::Closed,
         _ => McpConnectionError::Lost(error.to_string()),
     }
 }
@@ -156,23 +156,23 @@ impl McpHttpClient {
         }
     }
 
-    async fn send(&self, request: RequestBuilder) -> Result<Response, Failed> {
+    async fn send(&self, request: RequestBuilder) -> Result<Response, McpTransportError> {
         request.send().await.map_err(|error| self.unsent(&error))
     }
 
-    fn unsent(&self, error: &reqwest::Error) -> Failed {
+    fn unsent(&self, error: &reqwest::Error) -> McpTransportError {
         let (place, why) = (self.0.place.clone(), self.hidden(causes(error)));
         // Without a connection nothing was sent, so such a call may be made again. After any other failure the server
         // may have run the call.
-        Failed::Client(if error.is_connect() {
+        McpTransportError::Client(if error.is_connect() {
             McpHttpError::Unreachable { place, why }
         } else {
             McpHttpError::Broken { place, why }
         })
     }
 
-    fn no_message(&self, why: String) -> Failed {
-        Failed::Client(McpHttpError::NoMessage { place: self.0.place.clone(), why })
+    fn no_message(&self, why: String) -> McpTransportError {
+        McpTransportError::Client(McpHttpError::NoMessage { place: self.0.place.clone(), why })
     }
 
     /// Returns the text with every secret removed, because servers repeat the values they were sent.
@@ -180,14 +180,14 @@ impl McpHttpClient {
         self.0.secrets.iter().fold(text, |text, secret| text.replace(secret, "[redacted]"))
     }
 
-    async fn body(&self, response: Response, most: usize) -> Result<String, Failed> {
+    async fn body(&self, response: Response, most: usize) -> Result<String, McpTransportError> {
         let mut stream = response.bytes_stream();
         let mut body = Vec::new();
         while let Some(chunk) = stream.next().await {
             let chunk = chunk.map_err(|error| self.unsent(&error))?;
             // The body is read in chunks, because a server may leave out or misstate its length.
             if body.len() + chunk.len() > most {
-                return Err(Failed::Client(McpHttpError::TooLong { place: self.0.place.clone() }));
+                return Err(McpTransportError::Client(McpHttpError::TooLong { place: self.0.place.clone() }));
             }
             body.extend_from_slice(&chunk);
         }
@@ -201,7 +201,7 @@ impl McpHttpClient {
         response: Response,
         asked: Option<&RequestId>,
         has_session: bool,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, McpTransportError> {
         let status = response.status();
         tracing::debug!(place = %self.0.place, status = status.as_u16(), has_session, "an MCP server refused a request");
         let body = self.body(response, MAX_ERROR_BYTES).await.unwrap_or_default();
@@ -214,7 +214,11 @@ impl McpHttpClient {
         let Some(asked) = asked else {
             // A notification has no id and so no answer: the status alone tells that the session is gone.
             let is_lost = has_session && status == StatusCode::NOT_FOUND;
-            return Err(if is_lost { Failed::SessionExpired } else { self.status_error(status, &body) });
+            return Err(if is_lost {
+                McpTransportError::SessionExpired
+            } else {
+                self.status_error(status, &body)
+            });
         };
         let is_answer = error.as_ref().is_some_and(|error| error.id.as_ref() == Some(asked));
         let words = error.as_ref().map_or(body, |error| words(&error.error));
@@ -225,7 +229,7 @@ impl McpHttpClient {
         match error {
             _ if is_lost && self.may_renew(asked) => {
                 tracing::info!(place = %self.0.place, "an MCP server has lost the session; a new one is begun");
-                Err(Failed::SessionExpired)
+                Err(McpTransportError::SessionExpired)
             }
             Some(error) if is_answer => {
                 Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None))
@@ -240,10 +244,14 @@ impl McpHttpClient {
         renewed.replace(asked.clone()).as_ref() != Some(asked)
     }
 
-    fn status_error(&self, status: StatusCode, body: &str) -> Failed {
+    fn status_error(&self, status: StatusCode, body: &str) -> McpTransportError {
         let shown: String = self.hidden(body.trim().to_owned()).chars().take(SHOWN_CHARS).collect();
         let said = if shown.is_empty() { String::new() } else { format!(": {shown}") };
-        Failed::Client(McpHttpError::Status { place: self.0.place.clone(), status: status.as_u16(), said })
+        McpTransportError::Client(McpHttpError::Status {
+            place: self.0.place.clone(),
+            status: status.as_u16(),
+            said,
+        })
     }
 
     /// Returns the events of a body. Each event passes through the registry. `asked` is the request that the body
@@ -260,7 +268,7 @@ impl McpHttpClient {
         &self,
         response: Response,
         asked: Option<&RequestId>,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, McpTransportError> {
         let session = header(&response, HEADER_SESSION_ID);
         let status = response.status();
         let text = self.body(response, MAX_MESSAGE_BYTES).await?;
@@ -307,7 +315,7 @@ impl StreamableHttpClient for McpHttpClient {
         session: Option<Arc<str>>,
         _: Option<String>,
         protocol: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, McpTransportError> {
         self.note(&message);
         let asked = match &message {
             ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
@@ -337,7 +345,7 @@ impl StreamableHttpClient for McpHttpClient {
         session: Arc<str>,
         _: Option<String>,
         protocol: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), McpTransportError> {
         let request = self.0.client.delete(self.0.url.clone());
         // A server without this method, or without the session, has nothing to delete; both are fine.
         self.send(self.request(request, Some(&session), protocol)).await.map(drop)
@@ -350,7 +358,7 @@ impl StreamableHttpClient for McpHttpClient {
         last_event_id: Option<String>,
         _: Option<String>,
         protocol: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<Events, Failed> {
+    ) -> Result<Events, McpTransportError> {
         let mut request = self.request(self.0.client.get(self.0.url.clone()), session.as_deref(), protocol);
         if let Some(id) = last_event_id {
             request = request.header(HEADER_LAST_EVENT_ID, id);
@@ -365,7 +373,7 @@ impl StreamableHttpClient for McpHttpClient {
                 status = status.as_u16(),
                 "the MCP server has no stream of its own messages: changes of its tools are not heard"
             );
-            return Err(Failed::ServerDoesNotSupportSse);
+            return Err(McpTransportError::ServerDoesNotSupportSse);
         }
         if !status.is_success() {
             return Err(self.status_error(status, ""));

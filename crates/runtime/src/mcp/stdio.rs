@@ -207,7 +207,7 @@ fn how(status: ExitStatus) -> String {
 }
 
 /// A line to write, and the sender that reports its completion.
-type Line = (String, oneshot::Sender<io::Result<()>>);
+type OutgoingLine = (String, oneshot::Sender<io::Result<()>>);
 
 /// Both directions of a connection. Dropping the transport closes the program's input.
 pub(super) struct McpStdioTransport {
@@ -215,7 +215,7 @@ pub(super) struct McpStdioTransport {
     reader: BufReader<pipe::Receiver>,
     /// The part of the next message that has arrived. A cancelled read keeps it, so that the next read continues there.
     line: Vec<u8>,
-    lines: Option<mpsc::Sender<Line>>,
+    lines: Option<mpsc::Sender<OutgoingLine>>,
     writing: JoinSet<()>,
     wire: Arc<McpExchangeRegistry>,
     /// The replacements for messages that could not be read.
@@ -306,7 +306,7 @@ impl McpStdioTransport {
 }
 
 /// Writes one line after the other. Each line is written whole, even if its caller stops waiting.
-async fn write(mut to: pipe::Sender, mut lines: mpsc::Receiver<Line>) {
+async fn write(mut to: pipe::Sender, mut lines: mpsc::Receiver<OutgoingLine>) {
     while let Some((mut line, written)) = lines.recv().await {
         line.push('\n');
         // `rmcp` may have dropped the send. The line is written whole in any case.

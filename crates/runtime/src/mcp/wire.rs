@@ -140,7 +140,7 @@ impl McpExchangeRegistry {
         let is_lost_answer = outline.answers.is_none() && outline.is_answer;
         let stand_in = outline.answers.map(|id| {
             self.fail_request(&id.to_string(), &why);
-            Box::new(failed(id, &why))
+            Box::new(error_answer(id, &why))
         });
         UnreadableMcpMessage { why, stand_in, is_lost_answer }
     }
@@ -151,7 +151,7 @@ impl McpExchangeRegistry {
         let mut stand_ins = Vec::with_capacity(all.len());
         for open in all {
             let _ = open.exchange.unreadable.set(why.to_owned());
-            stand_ins.push(failed(open.id, why));
+            stand_ins.push(error_answer(open.id, why));
         }
         stand_ins
     }
@@ -308,7 +308,7 @@ impl Serialize for McpParamsJson<'_> {
 }
 
 /// Makes the error answer for a request whose own answer cannot be read.
-fn failed(id: RequestId, why: &str) -> ServerJsonRpcMessage {
+fn error_answer(id: RequestId, why: &str) -> ServerJsonRpcMessage {
     let words = format!("its answer cannot be read: {why}");
     ServerJsonRpcMessage::error(ErrorData::parse_error(words, None), Some(id))
 }

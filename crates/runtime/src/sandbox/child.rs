@@ -29,12 +29,12 @@ use super::{calls, limits, spawn_gate};
 enum SpawnGate {}
 
 /// Computes a child's grants at the moment of the start.
-pub(super) type Grants = Box<dyn FnOnce() -> Vec<PathGrant> + Send>;
+pub(super) type GrantMaker = Box<dyn FnOnce() -> Vec<PathGrant> + Send>;
 
 /// The guards of a child, as far as the system offers guards.
 pub(super) struct ChildGuards {
     /// The Landlock grants.
-    pub(super) grants: Option<Grants>,
+    pub(super) grants: Option<GrantMaker>,
     /// The network access for seccomp.
     pub(super) network: Option<NetworkAccess>,
     /// The family of the child's process tag.

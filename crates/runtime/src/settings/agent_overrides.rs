@@ -18,11 +18,11 @@ const PRUNING_AGENT: &str = "pruning-agent";
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AgentOverrides {
     pub(crate) choices: SettingsOverrides,
-    pruner: Option<Writing>,
-    summariser: Option<Writing>,
+    pruner: Option<SummaryWriterSettings>,
+    summariser: Option<SummaryWriterSettings>,
 }
 
-type Writing = (SummaryWriterModel, Option<SummaryModel>);
+type SummaryWriterSettings = (SummaryWriterModel, Option<SummaryModel>);
 
 impl AgentOverrides {
     /// Resolves the models that the settings name.
@@ -142,7 +142,7 @@ async fn writing(
     field: &str,
     name: Option<&str>,
     agents: &AgentRegistry,
-) -> Result<Option<Writing>, SettingRefusal> {
+) -> Result<Option<SummaryWriterSettings>, SettingRefusal> {
     match name {
         None => Ok(None),
         Some(SAME_AGENT) if field == "pruningAgent" => Ok(Some((SummaryWriterModel::Session, None))),
@@ -162,7 +162,7 @@ async fn writing(
     }
 }
 
-fn written_by(model: ServedModel) -> Writing {
+fn written_by(model: ServedModel) -> SummaryWriterSettings {
     let window = model.limits.window.unwrap_or(ASSUMED_WINDOW);
     (
         SummaryWriterModel::Other { window, max_output: model.limits.max_output },

@@ -14,19 +14,19 @@ const MAX_BYTES: u64 = 64 * 1024;
 
 /// The keys that an agent file sets, for example `context.compression.strategy`.
 #[doc(hidden)]
-pub type Written = BTreeSet<String>;
+pub type ConfiguredKeys = BTreeSet<String>;
 
 /// The file that stores the settings, and the keys of the agent file that the settings override.
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub struct SettingsFile {
     path: PathBuf,
-    written: Written,
+    written: ConfiguredKeys,
 }
 
 impl SettingsFile {
     /// Makes a handle to the file at `path`, over an agent file that sets the keys `written`.
-    pub fn new(path: PathBuf, written: Written) -> Self {
+    pub fn new(path: PathBuf, written: ConfiguredKeys) -> Self {
         Self { path, written }
     }
 

@@ -73,7 +73,7 @@ fn the_file_is_private_whole_and_never_deleted() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let folder = tempfile::tempdir().unwrap();
-    let file = SettingsFile::new(folder.path().join("settings.json"), Written::new());
+    let file = SettingsFile::new(folder.path().join("settings.json"), ConfiguredKeys::new());
     assert_eq!(file.read().unwrap(), SettingsOverrides::default());
     let choices = changed(json!({ "trigger": { "triggerTokens": 9000 }, "autoRecall": false })).unwrap();
     file.write(&choices).unwrap();

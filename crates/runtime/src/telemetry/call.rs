@@ -87,7 +87,8 @@ impl ModelCallSpan {
     pub(super) fn answered(&mut self, answer: &ModelAnswer, wants_content: bool) {
         self.used(answer.usage.as_ref());
         self.finish = Some(answer.finish);
-        (self.response_id, self.response_model) = said(answer.envelope.as_ref(), &self.origin.model);
+        (self.response_id, self.response_model) =
+            answer_identifiers(answer.envelope.as_ref(), &self.origin.model);
         self.output = wants_content.then(|| content::answer(answer));
     }
 
@@ -180,7 +181,7 @@ fn reason(finish: ModelStopReason) -> &'static str {
 }
 
 /// Returns the id of an answer and its model, if the server reports them in the form of identifiers.
-fn said(envelope: Option<&RawJson>, requested: &str) -> (Option<String>, Option<String>) {
+fn answer_identifiers(envelope: Option<&RawJson>, requested: &str) -> (Option<String>, Option<String>) {
     let parsed = envelope.and_then(|envelope| serde_json::from_str(envelope.as_str()).ok());
     let object: serde_json::Value = parsed.unwrap_or_default();
     let id = first_text(&object, ["id", "responseId"]).and_then(identifier::identifier);

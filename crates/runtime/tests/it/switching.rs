@@ -5,7 +5,7 @@ use std::sync::Arc;
 use longhaul::agent::Agent;
 use longhaul::agents::{AgentRegistry, BoxFuture, ModelDirectory};
 use longhaul::session::{Session, SessionError, SettingsError, SwitchOutcome};
-use longhaul::settings::{SettingSource, SettingsFile, Written};
+use longhaul::settings::{ConfiguredKeys, SettingSource, SettingsFile};
 use longhaul_core::budget::StrategyTrigger;
 use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::event::{EditReason, EventBody, ModelChoice, RunEnd};
@@ -241,7 +241,7 @@ async fn a_smaller_window_is_made_room_for_and_the_edit_says_why() {
 async fn settings_hold_for_open_sessions_and_new_ones_and_outlive_the_process() {
     let world = world(ModelScript::always("Yes."), ModelScript::always("Small.")).await;
     let path = world.test.folder.path().join("settings.json");
-    let file = || SettingsFile::new(path.clone(), Written::from(["context.autoRecall".to_owned()]));
+    let file = || SettingsFile::new(path.clone(), ConfiguredKeys::from(["context.autoRecall".to_owned()]));
     assert!(world.test.runtime.use_settings(file()).await.unwrap().is_empty());
     let before = world.test.runtime.settings();
     assert_eq!(before.strategy, ("reactive-overflow".to_owned(), SettingSource::Default));
@@ -298,12 +298,20 @@ async fn a_damaged_file_holds_for_nothing_and_settings_that_cannot_be_kept_do_no
     let world = world(ModelScript::always("Yes."), ModelScript::always("Small.")).await;
     let path = world.test.folder.path().join("settings.json");
     std::fs::write(&path, "{\"strategy\":").unwrap();
-    assert!(world.test.runtime.use_settings(SettingsFile::new(path.clone(), Written::new())).await.is_err());
+    assert!(
+        world
+            .test
+            .runtime
+            .use_settings(SettingsFile::new(path.clone(), ConfiguredKeys::new()))
+            .await
+            .is_err()
+    );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"strategy\":", "it is left alone");
     let before = world.test.runtime.settings();
     assert_eq!(before.strategy.1, SettingSource::Default);
     let lost = self::world(ModelScript::always("Yes."), ModelScript::always("Small.")).await;
-    let nowhere = SettingsFile::new(lost.test.folder.path().join("no/such/settings.json"), Written::new());
+    let nowhere =
+        SettingsFile::new(lost.test.folder.path().join("no/such/settings.json"), ConfiguredKeys::new());
     lost.test.runtime.use_settings(nowhere).await.unwrap();
     let change = change(json!({ "strategy": "truncation" }));
     assert!(matches!(lost.test.runtime.change_settings(&change).await, Err(SettingsError::Io(_))));

@@ -32,13 +32,13 @@ use self::conversation_index::{ConversationPrefix, TurnPosition, of_history, of_
 use self::parsed_request::ParsedAgentRequest;
 use self::report::{AgentAnswerReport, describe_window};
 use super::agents;
-use super::gateway::{fault_of, told};
+use super::gateway::{error_response, fault_of};
 use crate::app::AppState;
 use crate::cluster_proxy::{self, RemoteSessionMarker};
 use crate::content::ClientContent;
 use crate::extract::IdempotencyKey;
 use crate::problem::ApiProblem;
-use crate::sse::held;
+use crate::sse::with_heartbeats;
 use crate::ui_protocol::{UiAnswerSubscription, UiTurnRequest, conversation};
 
 /// The header with the session's name, in a request and in the answer.
@@ -83,7 +83,7 @@ pub(super) fn model_of(body: &[u8]) -> Option<String> {
 ///
 /// # Errors
 /// [`GatewayError`] if the name means an unknown agent.
-pub(super) async fn meant(
+pub(super) async fn find_agent(
     app: &AppState,
     model: Option<String>,
 ) -> Result<Option<(String, String)>, GatewayError> {
@@ -114,10 +114,10 @@ pub(super) async fn meant(
 /// Answers the request in its dialect.
 pub(super) async fn answer(app: &AppState, ask: AgentModelRequest) -> Response {
     let dialect = ask.dialect;
-    match answered(app, ask).await {
+    match answer_request(app, ask).await {
         Ok(response) => response,
         Err(AgentModelError { fault, elsewhere }) => {
-            let mut response = told(dialect, fault);
+            let mut response = error_response(dialect, fault);
             if let Some(elsewhere) = elsewhere {
                 response.extensions_mut().insert(elsewhere);
             }
@@ -145,7 +145,7 @@ impl From<ApiProblem> for AgentModelError {
     }
 }
 
-async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, AgentModelError> {
+async fn answer_request(app: &AppState, ask: AgentModelRequest) -> Result<Response, AgentModelError> {
     let asked = parsed_request::read(ask.dialect, &ask.body)?;
     agents::check(app, Some(&ask.agent))?;
     let key = text_of(&ask.headers, "idempotency-key");
@@ -272,7 +272,7 @@ async fn streamed(
         // nginx buffers answers, and would hold events back.
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    let mut response = (headers, Body::from_stream(held(frames, heartbeat))).into_response();
+    let mut response = (headers, Body::from_stream(with_heartbeats(frames, heartbeat))).into_response();
     edits.describe_edits(is_known, response.headers_mut());
     Ok(response)
 }
@@ -396,7 +396,7 @@ async fn resolve_destination(
         return Ok(MessageDestination::at(session, before));
     }
     if let Some(prefix) = before
-        && let Some((place, is_first)) = found(app, &ask.agent, &root, prefix).await?
+        && let Some((place, is_first)) = find_turn(app, &ask.agent, &root, prefix).await?
     {
         let id = SessionId::from(place.session.as_str());
         // A message may have been added through the server's own API, which this index does not see.
@@ -445,7 +445,7 @@ async fn check_agent(app: &AppState, name: &str, agent: &str) -> Result<(), ApiP
 /// # Errors
 /// The session's node, if another node has the session. Only the session's node decides on the request to
 /// continue the turn.
-async fn found(
+async fn find_turn(
     app: &AppState,
     agent: &str,
     root: &str,

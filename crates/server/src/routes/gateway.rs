@@ -50,27 +50,27 @@ pub(crate) fn routes() -> Router<AppState> {
 
 /// Answers Chat Completions requests.
 async fn chat(State(app): State<AppState>, request: Request) -> Response {
-    answered(&app, Dialect::Chat, request, GatewayRequestKind::Answer).await
+    answer_client(&app, Dialect::Chat, request, GatewayRequestKind::Answer).await
 }
 
 /// Answers OpenAI's Responses requests.
 async fn responses(State(app): State<AppState>, request: Request) -> Response {
-    answered(&app, Dialect::Responses, request, GatewayRequestKind::Answer).await
+    answer_client(&app, Dialect::Responses, request, GatewayRequestKind::Answer).await
 }
 
 /// Answers with the compacted items of a conversation of OpenAI's Responses.
 async fn compact(State(app): State<AppState>, request: Request) -> Response {
-    answered(&app, Dialect::Responses, request, GatewayRequestKind::Compaction).await
+    answer_client(&app, Dialect::Responses, request, GatewayRequestKind::Compaction).await
 }
 
 /// Answers Anthropic's Messages requests.
 async fn messages(State(app): State<AppState>, request: Request) -> Response {
-    answered(&app, Dialect::Messages, request, GatewayRequestKind::Answer).await
+    answer_client(&app, Dialect::Messages, request, GatewayRequestKind::Answer).await
 }
 
 /// Counts the tokens of a Messages request.
 async fn count_tokens(State(app): State<AppState>, request: Request) -> Response {
-    answered(&app, Dialect::Messages, request, GatewayRequestKind::Count).await
+    answer_client(&app, Dialect::Messages, request, GatewayRequestKind::Count).await
 }
 
 /// Relays embeddings requests.
@@ -100,12 +100,12 @@ async fn model(
 ) -> Response {
     let name = match name {
         Ok(PathParams(name)) => name,
-        Err(problem) => return told(Dialect::Chat, fault_of(&problem)),
+        Err(problem) => return error_response(Dialect::Chat, fault_of(&problem)),
     };
     let Some(data) = entries(&app, shows_token(&request)).await else { return missing(Dialect::Chat) };
     match data.into_iter().find(|entry| entry["id"] == name.as_str()) {
         Some(entry) => Json(entry).into_response(),
-        None => told(
+        None => error_response(
             Dialect::Chat,
             GatewayError::new(GatewayErrorKind::NotFound, format!("there is no model `{name}`")),
         ),
@@ -211,12 +211,20 @@ async fn read(
         extract::leave(request, app);
         let message =
             format!("the body comes with Content-Encoding: {coding}; send it as it is, without a coding");
-        return Err(Box::new(told(dialect, GatewayError::new(GatewayErrorKind::Unsupported, message))));
+        return Err(Box::new(error_response(
+            dialect,
+            GatewayError::new(GatewayErrorKind::Unsupported, message),
+        )));
     }
     extract::read(request, app).await.map_err(|problem| Box::new(refused(dialect, &problem)))
 }
 
-async fn answered(app: &AppState, dialect: Dialect, request: Request, asked: GatewayRequestKind) -> Response {
+async fn answer_client(
+    app: &AppState,
+    dialect: Dialect,
+    request: Request,
+    asked: GatewayRequestKind,
+) -> Response {
     // Counted before the body is read, so that a shutdown waits for this request too.
     let answering = app.answering();
     // The request is consumed below, so its authentication is read first.
@@ -238,9 +246,9 @@ async fn answered(app: &AppState, dialect: Dialect, request: Request, asked: Gat
         // A request that the gateway cannot read may still be valid for an agent.
         Some(Err(_)) | None => agents_as_models::model_of(&body),
     };
-    let meant = match agents_as_models::meant(app, model).await {
+    let meant = match agents_as_models::find_agent(app, model).await {
         Ok(meant) => meant,
-        Err(fault) if is_known => return told(dialect, fault),
+        Err(fault) if is_known => return error_response(dialect, fault),
         // A caller without the token must not learn which agents exist.
         Err(_) => return refused(dialect, &ApiProblem::unauthorized()),
     };
@@ -254,13 +262,13 @@ async fn answered(app: &AppState, dialect: Dialect, request: Request, asked: Gat
             }
             (true, GatewayRequestKind::Count | GatewayRequestKind::Compaction) => {
                 let message = format!("`{model}` is an agent: it keeps its conversations itself");
-                told(dialect, GatewayError::new(GatewayErrorKind::Invalid, message))
+                error_response(dialect, GatewayError::new(GatewayErrorKind::Invalid, message))
             }
         };
     }
     let request = match read {
         Some(Ok(request)) => request,
-        Some(Err(fault)) => return told(dialect, fault),
+        Some(Err(fault)) => return error_response(dialect, fault),
         None => return missing(dialect),
     };
     let reply = match asked {
@@ -319,7 +327,7 @@ fn response(reply: GatewayReply, answering: Option<TaskTrackerToken>) -> Respons
 fn missing(dialect: Dialect) -> Response {
     let message =
         "There is no model server behind this gateway: name one with `model:` in longhaul.yml, or start one.";
-    told(dialect, GatewayError::new(GatewayErrorKind::NotFound, message.to_owned()))
+    error_response(dialect, GatewayError::new(GatewayErrorKind::NotFound, message.to_owned()))
 }
 
 /// Returns the server's refusal of a gateway request, in the dialect of the path.
@@ -331,7 +339,7 @@ pub(crate) fn refused_at(path: &str, problem: &ApiProblem) -> Response {
     }
     // Only the path was examined here, so the model is not what is absent.
     let kind = if fault.kind == GatewayErrorKind::Absent { GatewayErrorKind::NoSuchPath } else { fault.kind };
-    told(dialect, GatewayError { kind, ..fault })
+    error_response(dialect, GatewayError { kind, ..fault })
 }
 
 /// Returns a problem as the last event of a stream, in the dialect of the path.
@@ -400,7 +408,7 @@ fn hint(path: &str) -> Option<String> {
 }
 
 fn refused(dialect: Dialect, problem: &ApiProblem) -> Response {
-    told(dialect, fault_of(problem))
+    error_response(dialect, fault_of(problem))
 }
 
 /// Returns a problem as a gateway error.
@@ -425,6 +433,6 @@ pub(super) fn fault_of(problem: &ApiProblem) -> GatewayError {
     }
 }
 
-pub(super) fn told(dialect: Dialect, fault: GatewayError) -> Response {
+pub(super) fn error_response(dialect: Dialect, fault: GatewayError) -> Response {
     response(longhaul_gateway::refusal_in(dialect, &fault), None)
 }

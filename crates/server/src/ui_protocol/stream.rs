@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{UiAnswerSubscription, UiProtocol, UiStreamEnd, UiStreamEvent, UiStreamTranslator};
 use crate::app::AppState;
-use crate::sse::held;
+use crate::sse::with_heartbeats;
 
 /// The maximum rest of a session before the waiting message counts as not taken.
 const GRACE: Duration = Duration::from_millis(500);
@@ -53,7 +53,7 @@ pub(crate) fn answer<D: UiProtocol>(
         }
         std::future::ready((!text.is_empty()).then(|| Bytes::from(text)))
     });
-    held(told, app.config().heartbeat)
+    with_heartbeats(told, app.config().heartbeat)
 }
 
 /// Writes a frame of an event stream.

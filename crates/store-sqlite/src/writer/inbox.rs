@@ -220,7 +220,7 @@ impl SqliteWriteOperation for SqliteQueueClearing {
 ///
 /// # Errors
 /// [`StoreError::Conflict`] if a message does not wait, or is listed twice.
-pub(super) async fn take(
+pub(super) async fn mark_taken(
     db: &mut SqliteConnection,
     no: i64,
     ids: &str,

@@ -111,7 +111,7 @@ impl SqliteWriteOperation for SqliteEventAppend {
         let last_seq = advance(held.last_seq, self.events.bodies.len())?;
         // A message that no longer waits refuses the append. The refusal must come before anything is written.
         if self.take_count > 0 {
-            inbox::take(batch.db().await?, held.no, &self.takes, self.take_count).await?;
+            inbox::mark_taken(batch.db().await?, held.no, &self.takes, self.take_count).await?;
         }
         for step in &self.settles {
             super::chunk::drop_step(batch, held.no, step).await?;

@@ -5,9 +5,9 @@
 //! the messages.
 
 mod ids;
+mod message_schema;
 mod messages;
 mod reasoning;
-mod written;
 
 use std::collections::BTreeMap;
 

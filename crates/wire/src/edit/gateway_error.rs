@@ -144,7 +144,7 @@ impl GatewayErrorKind {
     }
 
     /// Returns whether the same request may succeed at the same upstream a little later.
-    pub fn is_passing(self) -> bool {
+    pub fn is_transient(self) -> bool {
         matches!(
             self,
             Self::RateLimit | Self::Unreachable | Self::Timeout | Self::Overloaded | Self::Upstream
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn passing_trouble_does_not_look_like_a_bad_request() {
         let busy = refused(400, r#"{"error":{"message":"The server is busy, try again later"}}"#);
-        assert!(busy.kind.is_passing() && busy.status.is_server_error(), "{busy:?}");
+        assert!(busy.kind.is_transient() && busy.status.is_server_error(), "{busy:?}");
         assert_eq!(refused(400, r#"{"error":{"message":"no such field"}}"#).status, StatusCode::BAD_REQUEST);
     }
 

@@ -67,7 +67,7 @@ pub struct ItemMedia {
 }
 
 /// Returns all pictures and files in an item.
-pub fn found(item: &str) -> ItemMedia {
+pub fn find_media(item: &str) -> ItemMedia {
     let mut found = ItemMedia::default();
     if let Some(node) = JsonNode::parse(item) {
         gather(&node, &mut found);
@@ -133,14 +133,14 @@ mod tests {
             format!(r#"{{"content":[{{"type":"image_url","image_url":{{"url":"{url}"}}}}]}}"#),
             format!(r#"{{"content":[{{"type":"input_image","image_url":"{url}"}},{{"text":"data: no"}}]}}"#),
         ] {
-            let contents = found(&item).contents;
+            let contents = find_media(&item).contents;
             assert_eq!(contents.keys().collect::<Vec<_>>(), [&media.blob.hash], "{item}");
             assert_eq!(contents[&media.blob.hash].len(), 14);
         }
-        assert_eq!(found("{"), ItemMedia::default());
+        assert_eq!(find_media("{"), ItemMedia::default());
         let item =
             r#"{"content":[{"type":"input_image","image_url":"https://x/y.png"},{"text":"http://no"}]}"#;
-        let links = found(item).links;
+        let links = find_media(item).links;
         assert_eq!(links.values().collect::<Vec<_>>(), ["https://x/y.png"]);
         let Some(Part::Image(media)) = part_from_url("https://x/y.png", "image/png", None) else { panic!() };
         assert!(links.contains_key(&media.blob.hash));

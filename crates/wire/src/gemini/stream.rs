@@ -7,7 +7,7 @@ use longhaul_core::usage::Usage;
 use serde_json::value::RawValue;
 
 use super::call::{self, PendingFunctionCall};
-use super::withheld;
+use super::missing_answer;
 use crate::StreamDecoder;
 use crate::raw_json::{self, RawObject};
 use crate::server_error;
@@ -70,7 +70,7 @@ impl GeminiStreamDecoder {
     /// model wrote an unreadable call. The error contains the usage.
     pub fn finish(mut self) -> Result<ModelAnswer, ProviderError> {
         let Some(finish) = self.finish else { return Err(self.with_usage(raw_json::truncated())) };
-        if let Some(error) = withheld::error(finish, &self.envelope) {
+        if let Some(error) = missing_answer::error(finish, &self.envelope) {
             return Err(self.with_usage(error));
         }
         // The events of this part come with the answer as a whole.
@@ -142,7 +142,7 @@ impl GeminiStreamDecoder {
         if let Some(reason) =
             candidate.text("finishReason").filter(|reason| reason != "FINISH_REASON_UNSPECIFIED")
         {
-            if withheld::is_spoilt(&reason) {
+            if missing_answer::is_spoilt(&reason) {
                 // Thoughts before a spoilt call are no part of an answer, because the model call may be repeated.
                 self.open.take_if(|run| run.thought);
             }
@@ -177,7 +177,7 @@ impl GeminiStreamDecoder {
         }
         self.flush(events)?;
         // A signed part must go back byte for byte, so it is never joined with its neighbours.
-        self.said(spoken(thought, text, Some(RawJson(native.to_owned()))), events)
+        self.said(text_part(thought, text, Some(RawJson(native.to_owned()))), events)
     }
 
     fn append(
@@ -198,7 +198,7 @@ impl GeminiStreamDecoder {
 
     fn flush(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         match self.open.take() {
-            Some(GeminiTextRun { thought, text }) => self.said(spoken(thought, text, None), events),
+            Some(GeminiTextRun { thought, text }) => self.said(text_part(thought, text, None), events),
             None => Ok(()),
         }
     }
@@ -320,7 +320,7 @@ fn is_plain(part: &RawObject) -> bool {
     part.fields().all(|(key, _)| matches!(key, "text" | "thought"))
 }
 
-fn spoken(thought: bool, text: String, native: Option<RawJson>) -> Part {
+fn text_part(thought: bool, text: String, native: Option<RawJson>) -> Part {
     if thought {
         Part::Reasoning(ReasoningPart { text, native })
     } else {
@@ -338,7 +338,7 @@ fn finish(reason: &str) -> ModelStopReason {
     match reason {
         "STOP" => ModelStopReason::Stop,
         "MAX_TOKENS" => ModelStopReason::Length,
-        reason if withheld::FILTERS.contains(&reason) => ModelStopReason::ContentFilter,
+        reason if missing_answer::FILTERS.contains(&reason) => ModelStopReason::ContentFilter,
         _ => ModelStopReason::Other,
     }
 }

@@ -153,7 +153,7 @@ fn endings() {
     assert_eq!((finish("STOP"), finish("MAX_TOKENS")), (ModelStopReason::Stop, ModelStopReason::Length));
     assert_eq!((finish("OTHER"), finish("A_NEW_REASON")), (ModelStopReason::Other, ModelStopReason::Other));
     let error = |reason: &str| read(&[&last(r#"{"text":"x"}"#, reason)]).unwrap_err();
-    for reason in withheld::FILTERS {
+    for reason in missing_answer::FILTERS {
         let error = error(reason);
         assert_eq!((error.code, error.retryable), (ErrorCode::Refused, false), "{reason}");
         assert!(error.message.contains(reason), "{error}");

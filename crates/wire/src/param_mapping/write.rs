@@ -69,7 +69,7 @@ impl UpstreamParamWriter<'_> {
                 // The Responses API has no stop sequences. Without them the answer would go on, so this is
                 // refused.
                 ProviderKind::OpenAi if !stops.is_empty() => {
-                    return Err(refused(param, "the upstream stops at no text"));
+                    return Err(unsupported_param(param, "the upstream stops at no text"));
                 }
                 // An empty list asks for nothing.
                 ProviderKind::OpenAi => true,
@@ -103,7 +103,7 @@ impl UpstreamParamWriter<'_> {
                 self.put(&["text", "verbosity"], word.into())
             }
             RequestParamValue::Verbosity(_) | RequestParamValue::Ignored => false,
-            RequestParamValue::Refused(why) => return Err(refused(param, why)),
+            RequestParamValue::Refused(why) => return Err(unsupported_param(param, why)),
         })
     }
 
@@ -134,7 +134,7 @@ impl UpstreamParamWriter<'_> {
         Ok(match self.to.kind {
             ProviderKind::Anthropic => {
                 let why = "the upstream gives JSON only by a schema: ask with `json_schema`";
-                return Err(refused(param, why));
+                return Err(unsupported_param(param, why));
             }
             ProviderKind::OpenAi => self.put(&["text", "format"], json!({ "type": "json_object" })),
             ProviderKind::OpenAiCompatible => {
@@ -303,6 +303,6 @@ fn put(fields: &mut Map<String, Value>, path: &[&str], value: Value) {
     }
 }
 
-fn refused(param: &str, why: &str) -> ParseError {
+fn unsupported_param(param: &str, why: &str) -> ParseError {
     ParseError::field(param, format!("`{param}` cannot be passed on: {why}"))
 }

@@ -2,6 +2,7 @@
 
 mod errors;
 mod hidden;
+mod hidden_call_matcher;
 mod item;
 mod namespaces;
 mod render;
@@ -9,7 +10,6 @@ mod stream_merger;
 mod stream_parser;
 #[cfg(test)]
 mod tests;
-mod unseen;
 mod whole;
 
 use crate::ToolChoice;

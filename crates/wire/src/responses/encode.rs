@@ -28,7 +28,7 @@ pub fn encode_parts(message: &Message, target: &ModelOrigin) -> Result<Vec<RawJs
 pub(super) fn neutral(part: &Part, own: bool) -> Result<Option<RawJson>, ProviderError> {
     match part {
         Part::Text(text) if text.text.is_empty() => Ok(None),
-        Part::Text(text) => Ok(Some(said("assistant", &quote(&text.text)))),
+        Part::Text(text) => Ok(Some(message_item("assistant", &quote(&text.text)))),
         Part::ToolCall(call) => Ok(Some(function_call(call, call_name(call, own)))),
         // Reasoning of another model cannot be decrypted, and other wires' items mean nothing here.
         Part::Reasoning(_) | Part::Opaque(_) => Ok(None),
@@ -48,6 +48,6 @@ pub(super) fn function_call(call: &ToolCall, name: &str) -> RawJson {
 }
 
 /// Returns a message; `content` is JSON. Some servers recognise a message only by its type.
-pub(super) fn said(role: &str, content: &str) -> RawJson {
+pub(super) fn message_item(role: &str, content: &str) -> RawJson {
     RawJson(format!(r#"{{"type":"message","role":"{role}","content":{content}}}"#))
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::ResponsesAdaptations;
-use super::encode::{call_name, function_call, neutral, said};
+use super::encode::{call_name, function_call, message_item, neutral};
 use crate::chat::request::{data_url, invalid, no_words};
 use crate::raw_json::{self, RawObject, quote};
 use crate::{ModelRequest, ProviderError, UNSUPPORTED};
@@ -143,7 +143,7 @@ impl<'a> ResponsesInputEncoder<'a> {
             }
         }
         if !content.is_empty() {
-            self.items.push(said("user", &written(&content)));
+            self.items.push(message_item("user", &written(&content)));
         }
         Ok(())
     }

@@ -93,7 +93,7 @@ impl ResponsesStreamDecoder {
     pub fn finish(self) -> Result<ModelAnswer, ProviderError> {
         let Some(finish) = self.finish else { return Err(self.with_usage(raw_json::truncated())) };
         if finish == ModelStopReason::ContentFilter {
-            return Err(self.with_usage(withheld(self.envelope.as_ref())));
+            return Err(self.with_usage(filter_error(self.envelope.as_ref())));
         }
         let parts: Vec<Part> = self.items.values().filter_map(PartialResponsesItem::part).collect();
         let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
@@ -245,7 +245,7 @@ impl ResponsesStreamDecoder {
             }
             // Such a copy ends nothing, because the provider is still writing the answer.
             Some("queued" | "in_progress") => return Ok(Vec::new()),
-            Some("incomplete") => self.finish = Some(cut(reason.as_deref())),
+            Some("incomplete") => self.finish = Some(incomplete_stop_reason(reason.as_deref())),
             _ => self.finish = Some(ModelStopReason::Stop),
         }
         self.envelope = envelope(&object);
@@ -317,7 +317,7 @@ fn envelope(response: &RawObject) -> Option<RawJson> {
     kept.fields().next().is_some().then(|| kept.to_json())
 }
 
-fn cut(reason: Option<&str>) -> ModelStopReason {
+fn incomplete_stop_reason(reason: Option<&str>) -> ModelStopReason {
     match reason {
         Some("max_output_tokens" | "max_tokens") | None => ModelStopReason::Length,
         Some("content_filter") => ModelStopReason::ContentFilter,
@@ -326,7 +326,7 @@ fn cut(reason: Option<&str>) -> ModelStopReason {
 }
 
 /// Returns the error of an answer that a filter has cut, or withheld completely.
-fn withheld(envelope: Option<&RawJson>) -> ProviderError {
+fn filter_error(envelope: Option<&RawJson>) -> ProviderError {
     let envelope = envelope.and_then(|said| RawObject::parse(said.as_str())).unwrap_or_default();
     let codes = ["content_filter".to_owned()];
     finish::error(ErrorCode::Refused, "the provider's filter withheld the answer", &codes, None, &envelope)

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-mod moment;
+mod rfc3339;
 
 /// The longest plausible wait. A longer one is a garbled number, and says nothing.
 const MAX_WAIT: Duration = Duration::from_secs(366 * 24 * 3600);
@@ -90,7 +90,7 @@ pub fn wait_of_header(value: &str, now: SystemTime) -> Option<Duration> {
         Ok(number) => return duration_of(number).and_then(plausible),
         Err(_) => match length_at(&value) {
             Some((length, "")) => return plausible(length),
-            _ => moment::since_1970(&value),
+            _ => rfc3339::since_1970(&value),
         },
     };
     // A moment in the past means no wait: clocks differ.

@@ -1,7 +1,7 @@
 //! Moments in the protocol's form.
 
 use longhaul_core::ids::Millis;
-use longhaul_core::moment::civil_date;
+use longhaul_core::time_text::civil_date;
 
 /// Formats milliseconds since the Unix epoch in ISO 8601: `2026-11-22T18:08:03.250Z`.
 pub(super) fn iso8601(at: Millis) -> String {

@@ -127,7 +127,7 @@ impl WorkspaceRegistry {
         let Ok(loaded) = agent_file::load(&self.place) else { return true };
         let Ok(loaded) = model_discovery::complete(&self.place, loaded).await else { return true };
         let config = loaded.config;
-        let said = match assemble::said(&self.place, &config.model).await {
+        let said = match assemble::server_limits(&self.place, &config.model).await {
             Ok((_, limits)) => limits.images,
             Err(_) => FeatureSupport::Unknown,
         };

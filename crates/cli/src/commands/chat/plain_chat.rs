@@ -34,7 +34,7 @@ pub(super) async fn talk(talk: &mut ChatContext<'_>, opening: &str) -> Outcome<C
         .rows_of(out::row_width())
         .with_retry(talk.runtime.agent().rules.retry, CONTROL_C);
     let mut lines = PipedLines::new(BufReader::new(tokio::io::stdin()));
-    out::told(opening);
+    out::print_message(opening);
     loop {
         let line = tokio::select! {
             line = lines.next() => line?,
@@ -42,7 +42,7 @@ pub(super) async fn talk(talk: &mut ChatContext<'_>, opening: &str) -> Outcome<C
         };
         let Some(PipedText { text: line, notices }) = line else { return Ok(ChatTransition::Leave(DONE)) };
         for notice in notices {
-            out::told(&notice);
+            out::print_message(&notice);
         }
         let mut turn = PlainChatTurn {
             session: talk.session.clone(),
@@ -77,7 +77,7 @@ async fn message(
         return Ok(Some(ChatTransition::Leave(ExitCode::from(CANCELLED))));
     }
     let meter = ContextMeterBar::of(&talk.session.context().await?);
-    out::line(&meter.line_within(out::row_width(), CELLS, talk.style))?;
+    out::print_line(&meter.line_within(out::row_width(), CELLS, talk.style))?;
     Ok(None)
 }
 

@@ -11,7 +11,7 @@ use crate::term::text::fit;
 
 /// Wraps makers so that each replay is reported when its policy is made. `times` is the number of uses of each
 /// maker for every recording.
-pub(super) fn told(
+pub(super) fn report_progress(
     makers: Vec<MakePolicy>,
     names: &[String],
     recordings: &[SessionRecording],

@@ -89,7 +89,7 @@ fn print(board: &ScoreReport, args: &ScoreArgs) -> Outcome<()> {
                 .map_err(|error| CommandError::new(format!("{} was not written: {error}", page.display())))?;
             out::message(&format!("{}\nwritten to {}\n", board.headline(), page.display()));
         }
-        None if args.json => out::line(&board.json()?)?,
+        None if args.json => out::print_line(&board.json()?)?,
         None => out::data(&board.text())?,
     }
     Ok(())

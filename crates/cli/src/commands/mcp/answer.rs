@@ -103,7 +103,7 @@ async fn compacted(place: &CliEnvironment, asked: McpCompactArgs) -> Outcome<Mcp
         let instructions = asked.instructions;
         let args = CompactArgs { session, dry_run: false, strategy: None, instructions };
         // Boxed: the future is large, and most calls do not need it.
-        Box::pin(compact::done(args, place)).await?
+        Box::pin(compact::compact_closed_session(args, place)).await?
     };
     Ok(McpToolAnswer { texts: vec![text], structured: None })
 }

@@ -23,13 +23,14 @@ pub(super) async fn apply(place: &CliEnvironment, agent_file: Option<&Path>, run
     match runtime.use_settings(SettingsFile::new(path, AgentConfig::written(&text))).await {
         Ok(choices) if choices.is_empty() => {}
         Ok(choices) => {
-            out::told(&format!(
+            out::print_message(&format!(
                 "settings  {shown} stands above the agent file: {}\n",
                 choices.names().join(", ")
             ));
         }
-        Err(error) => {
-            out::told(&format!("settings  {shown} is damaged, and not used: {}\n", io_error_text(&error)))
-        }
+        Err(error) => out::print_message(&format!(
+            "settings  {shown} is damaged, and not used: {}\n",
+            io_error_text(&error)
+        )),
     }
 }

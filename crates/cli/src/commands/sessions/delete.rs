@@ -44,7 +44,7 @@ pub(super) async fn run(place: &CliEnvironment, sessions: &[String], yes: bool) 
 async fn delete(store: &SharedStore, meant: &[SessionRecord]) -> Outcome<()> {
     for record in meant {
         store.delete(&record.id).await?;
-        out::line(&format!("deleted {}", record.id))?;
+        out::print_line(&format!("deleted {}", record.id))?;
     }
     Ok(())
 }

@@ -92,7 +92,7 @@ async fn import_file(data: &DataStores, imported: ImportedFile) -> Outcome<()> {
         let title = session.title.clone().unwrap_or_default();
         let events = session.events.len() as u64;
         let id = store(data, session).await?;
-        out::line(id.as_str())?;
+        out::print_line(id.as_str())?;
         out::message(&format!("  {} · {} · {format}\n", one_line(&title), count(events, "event")));
         warn(&warnings);
     }

@@ -126,10 +126,10 @@ fn plan_and_edit(
     log: &mut PolicyLog,
     policy: &plan::CompactionPolicy,
     now: &PolicyInput,
-    occasion: &PlanTrigger,
+    trigger: &PlanTrigger,
 ) -> WindowPassResult {
     // A compaction on request does not use a background summary: the user may have given instructions.
-    let is_routine = *occasion == PlanTrigger::Routine;
+    let is_routine = *trigger == PlanTrigger::Routine;
     let fixed = log.fixed_tokens;
     let mut passed = WindowPassResult::default();
     // One edit for a request: after a swap, the next request plans with the new view.
@@ -145,14 +145,14 @@ fn plan_and_edit(
         // The plan may count on the summary, but must not show text that is still being written.
         let unwritten = ahead.filter(|_| on_its_way).map(|ahead| ahead.draft.unwritten());
         let coming = ready.or(unwritten.as_ref());
-        let planned = plan::plan_with(&log.history, fixed, &now.budget, policy, occasion, coming);
+        let planned = plan::plan_with(&log.history, fixed, &now.budget, policy, trigger, coming);
         let edit = match planned {
             Plan::Fits | Plan::DoesNotFit(_) => break,
             // As long as the request fits, the background summary is worth the wait.
             _ if on_its_way && bound <= now.budget.usable => break,
             Plan::Edit(edit) => Some(*edit),
             // A user who asks for a compaction waits for its summary.
-            Plan::Summarise(draft) if policy.strategy.waits() || !is_routine => {
+            Plan::Summarise(draft) if policy.strategy.waits_for_summary() || !is_routine => {
                 complete_draft(log, policy, draft, now, &mut passed)
             }
             // A strategy that does not wait for its summary gets an extract instead.

@@ -95,12 +95,12 @@ impl ScoreReport {
             score.iter().for_each(|score| board.add_superseded(&summariser, score));
         }
         tell("LoCoMo");
-        board.add_locomo(&locomo::measure(&receipts.locomo()?));
+        board.add_locomo(&locomo::measure(&locomo::read_conversations(receipts)?));
         tell("lost-in-compaction");
-        let score = lost::measure(&receipts.lost()?, "adaptive", ScriptedSummariser::Extract);
+        let score = lost::measure(&lost::read_chat(receipts)?, "adaptive", ScriptedSummariser::Extract);
         score.iter().for_each(|score| board.add_lost(score));
         tell("CompactBench");
-        let templates = receipts.compactbench()?;
+        let templates = compactbench::read_templates(receipts)?;
         for summariser in [ScriptedSummariser::Extract, ScriptedSummariser::OrderBlind] {
             let score = compactbench::measure(&templates, &filler, 1, "adaptive", &summariser);
             score.iter().for_each(|score| board.add_compactbench(&summariser, score));

@@ -118,32 +118,30 @@ impl CompactBenchScore {
     }
 }
 
-impl ReceiptsFolder {
-    /// Returns the practice templates, by name.
-    ///
-    /// # Errors
-    /// [`ReceiptsError`] if the folder is missing or a file has another shape.
-    pub(crate) fn compactbench(&self) -> Result<Vec<CaseTemplate>, ReceiptsError> {
-        let folder = self.folder().join("compactbench");
-        let wrap =
-            |kind: ReceiptsErrorKind, path: &std::path::Path| ReceiptsError { path: path.to_owned(), kind };
-        let mut paths = Vec::new();
-        for entry in std::fs::read_dir(&folder).map_err(|error| wrap(error.into(), &folder))? {
-            paths.push(entry.map_err(|error| wrap(error.into(), &folder))?.path());
-        }
-        paths.retain(|path| path.extension().is_some_and(|ext| ext == "yaml"));
-        // A folder is listed in any order, and a template's number is part of its seed.
-        paths.sort();
-        paths
-            .into_iter()
-            .map(|path| {
-                let text = std::fs::read_to_string(&path).map_err(|error| wrap(error.into(), &path))?;
-                let file: CaseTemplateFile = serde_saphyr::from_str(&text)
-                    .map_err(|error| wrap(ReceiptsErrorKind::Yaml(error.to_string()), &path))?;
-                Ok(file.template)
-            })
-            .collect()
+/// Returns the practice templates, by name.
+///
+/// # Errors
+/// [`ReceiptsError`] if the folder is missing or a file has another shape.
+pub(crate) fn read_templates(receipts: &ReceiptsFolder) -> Result<Vec<CaseTemplate>, ReceiptsError> {
+    let folder = receipts.folder().join("compactbench");
+    let wrap =
+        |kind: ReceiptsErrorKind, path: &std::path::Path| ReceiptsError { path: path.to_owned(), kind };
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(&folder).map_err(|error| wrap(error.into(), &folder))? {
+        paths.push(entry.map_err(|error| wrap(error.into(), &folder))?.path());
     }
+    paths.retain(|path| path.extension().is_some_and(|ext| ext == "yaml"));
+    // A folder is listed in any order, and a template's number is part of its seed.
+    paths.sort();
+    paths
+        .into_iter()
+        .map(|path| {
+            let text = std::fs::read_to_string(&path).map_err(|error| wrap(error.into(), &path))?;
+            let file: CaseTemplateFile = serde_saphyr::from_str(&text)
+                .map_err(|error| wrap(ReceiptsErrorKind::Yaml(error.to_string()), &path))?;
+            Ok(file.template)
+        })
+        .collect()
 }
 
 /// Renders every template with `seed` and looks for its statements in the last view. Returns `None` if there is no

@@ -63,15 +63,15 @@ pub(crate) struct LocomoScore {
     pub(crate) by_category: BTreeMap<u8, EvidenceRecall>,
 }
 
-impl ReceiptsFolder {
-    /// Returns the ten conversations of LoCoMo.
-    ///
-    /// # Errors
-    /// [`ReceiptsError`] if the file is missing or has another shape.
-    pub(crate) fn locomo(&self) -> Result<Vec<LocomoConversation>, ReceiptsError> {
-        let file: LocomoFile = self.read_json("locomo.json.gz")?;
-        Ok(file.conversations)
-    }
+/// Returns the ten conversations of LoCoMo.
+///
+/// # Errors
+/// [`ReceiptsError`] if the file is missing or has another shape.
+pub(crate) fn read_conversations(
+    receipts: &ReceiptsFolder,
+) -> Result<Vec<LocomoConversation>, ReceiptsError> {
+    let file: LocomoFile = receipts.read_json("locomo.json.gz")?;
+    Ok(file.conversations)
 }
 
 /// Asks every question unchanged, in an index with a message for each turn.

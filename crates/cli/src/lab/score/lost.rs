@@ -55,14 +55,12 @@ impl LostInCompactionScore {
     }
 }
 
-impl ReceiptsFolder {
-    /// Returns the chat of lost-in-compaction that has facts at all depths.
-    ///
-    /// # Errors
-    /// [`ReceiptsError`] if the file is missing or has another shape.
-    pub(crate) fn lost(&self) -> Result<LostInCompactionChat, ReceiptsError> {
-        self.read_json("lost_d80_C1.json.gz")
-    }
+/// Returns the chat of lost-in-compaction that has facts at all depths.
+///
+/// # Errors
+/// [`ReceiptsError`] if the file is missing or has another shape.
+pub(crate) fn read_chat(receipts: &ReceiptsFolder) -> Result<LostInCompactionChat, ReceiptsError> {
+    receipts.read_json("lost_d80_C1.json.gz")
 }
 
 /// Feeds the whole chat and looks for every answer. Returns `None` if there is no such strategy.

@@ -96,7 +96,7 @@ fn the_newest_of_two_statements_stays_in_view() {
 #[test]
 fn recall_finds_the_evidence_of_locomo() {
     let Some(receipts) = receipts() else { return };
-    let score = locomo::measure(&receipts.locomo().unwrap());
+    let score = locomo::measure(&locomo::read_conversations(&receipts).unwrap());
     println!("{score:?}");
     assert!(score.all.questions > 1_900);
     assert!(score.all.at_10 >= 77.0, "{score:?}"); // goal: 72
@@ -105,7 +105,8 @@ fn recall_finds_the_evidence_of_locomo() {
 #[test]
 fn answers_of_lost_in_compaction_are_in_view_or_found() {
     let Some(receipts) = receipts() else { return };
-    let score = lost::measure(&receipts.lost().unwrap(), "adaptive", ScriptedSummariser::Extract).unwrap();
+    let score =
+        lost::measure(&lost::read_chat(&receipts).unwrap(), "adaptive", ScriptedSummariser::Extract).unwrap();
     println!("{score:?} {}", score.at_10_percent());
     assert_eq!(score.facts, 78);
     assert!(score.in_view >= 35, "{score:?}");
@@ -115,7 +116,7 @@ fn answers_of_lost_in_compaction_are_in_view_or_found() {
 #[test]
 fn decisions_of_compactbench_stay_in_view() {
     let Some(receipts) = receipts() else { return };
-    let (templates, filler) = (receipts.compactbench().unwrap(), receipts.filler().unwrap());
+    let (templates, filler) = (compactbench::read_templates(&receipts).unwrap(), receipts.filler().unwrap());
     let score =
         compactbench::measure(&templates, &filler, 1, "adaptive", &ScriptedSummariser::Extract).unwrap();
     println!("{score:?} {}", score.percent());

@@ -68,7 +68,7 @@ fn pairs(messages: &[Value]) -> (Vec<String>, Vec<String>) {
 }
 
 /// Checks what must hold of any messages that were fitted, and returns how many were kept as they were.
-fn check(given: &[Value], fitted: &Fitted<Value>, usable_tokens: u64) -> usize {
+fn check(given: &[Value], fitted: &FittedMessages<Value>, usable_tokens: u64) -> usize {
     assert!(fitted.tokens <= usable_tokens, "{} tokens", fitted.tokens);
     let (calls, results) = pairs(&fitted.messages);
     assert_eq!(calls, results, "every call has its result");

@@ -12,7 +12,7 @@ use crate::truncate;
 
 /// Returns a stored message in the form that the model sees: with truncation markers, without half-received parts,
 /// and behind the piece `before`.
-pub(super) fn shown(
+pub(super) fn to_sent_form(
     seq: Seq,
     message: &Arc<Message>,
     kind: &LogEntryKind,

@@ -2,7 +2,7 @@
 
 use super::super::earlier_summary::EarlierSummary;
 use super::super::imported_summary::standing_orders;
-use super::super::pruning::{PruningProgress, PruningRoom};
+use super::super::pruning_agent::{PruningProgress, PruningRoom};
 use super::super::{SummaryWriterModel, extract};
 use super::{DraftSection, SectionProgress, SummaryDraft, SummaryRejection, WRITTEN};
 use crate::budget::Budget;

@@ -15,11 +15,11 @@ pub(in crate::plan) fn extended(context: &PlanContext<'_>, written: &SummaryDraf
         return None;
     }
     ProtectionLevel::ALL.into_iter().find_map(|protection| {
-        let mut choice = context.policy.strategy.choose(context, protection)?;
-        context.protect(&mut choice.gone);
-        context.spare_unread(&mut choice);
-        context.drop_redundant_clears(&mut choice);
-        if !choice.gone.contains(&true) {
+        let mut selection = context.policy.strategy.choose(context, protection)?;
+        context.protect(&mut selection.dropped);
+        context.spare_unread(&mut selection);
+        context.drop_redundant_clears(&mut selection);
+        if !selection.dropped.contains(&true) {
             return None;
         }
         let covered = context.units.iter().map(|unit| {
@@ -27,10 +27,11 @@ pub(in crate::plan) fn extended(context: &PlanContext<'_>, written: &SummaryDraf
             items.iter().any(|item| written.is_of(section, item))
         });
         let covered: Vec<bool> = covered.collect();
-        let covers_all = covered.iter().zip(&choice.gone).all(|(covered, gone)| *gone || !covered);
-        let mut draft = SummaryDraft::new(context, &choice).filter(|_| covers_all)?;
+        let covers_all =
+            covered.iter().zip(&selection.dropped).all(|(covered, dropped)| *dropped || !covered);
+        let mut draft = SummaryDraft::new(context, &selection).filter(|_| covers_all)?;
         let [new] = draft.sections.as_mut_slice() else { return None };
-        let more = (0..context.units.len()).filter(|at| choice.gone[*at] && !covered[*at]);
+        let more = (0..context.units.len()).filter(|at| selection.dropped[*at] && !covered[*at]);
         let more: Vec<&ViewItem> =
             more.flat_map(|at| &context.history.view()[context.units[at].items.clone()]).collect();
         let room = new.limit_tokens.max(new.extract_tokens.unwrap_or(0));
@@ -40,7 +41,7 @@ pub(in crate::plan) fn extended(context: &PlanContext<'_>, written: &SummaryDraf
         draft.say("written ahead of a part of it");
         // The summary is paid for, so it is used even without any of the newer messages.
         [room, room / 4, 0].into_iter().find_map(|room| {
-            let said = extract::said(&more, room, counter);
+            let said = extract::newest_verbatim(&more, room, counter);
             let text = if said.is_empty() { text.clone() } else { format!("{text}\n\n{said}") };
             draft.sections[0].work = SectionProgress::Written(text);
             let edit = draft.finish(context.history).ok()?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::documents::shortened_groups;
 use super::super::imported_summary::standing_orders;
-use super::super::{PlanContext, counted, earlier_summary};
+use super::super::{PlanContext, earlier_summary, messages_in_words};
 use super::{
     DraftSection, MARK, PruningAgentState, SectionProgress, SummaryDraft, SummaryRejection, agent, defused,
     subject,
@@ -133,15 +133,15 @@ impl SummaryDraft {
         }
         let is_extract = self.sections.iter().all(|section| section.work == SectionProgress::Extracted);
         let how = if is_extract { "the summary is on its way" } else { "written ahead" };
-        let gone = context.units.iter().map(|unit| {
+        let dropped = context.units.iter().map(|unit| {
             let mut ops = self.edit.ops.iter().filter(|op| !matches!(op, ViewOperation::Placeholder { .. }));
             ops.any(|op| op.range().overlaps(&unit.range))
         });
-        let gone: Vec<bool> = gone.collect();
-        let mut kept = gone.clone();
+        let dropped: Vec<bool> = dropped.collect();
+        let mut kept = dropped.clone();
         context.protect(&mut kept);
         // A part that an undo has pinned since, or the newest typed message, must stay.
-        if kept != gone {
+        if kept != dropped {
             return None;
         }
         let cleared = view.iter().enumerate().filter(|(_, item)| {
@@ -153,8 +153,8 @@ impl SummaryDraft {
         });
         let cleared: Vec<usize> = cleared.map(|(at, _)| at).collect();
         let excerpts = self.excerpt_tokens(context.history);
-        let floor = context.reading(|unit| !gone[unit], &cleared, excerpts);
-        let messages = context.messages() - context.units.messages_in(&gone) + self.sections.len() as u64;
+        let floor = context.reading(|unit| !dropped[unit], &cleared, excerpts);
+        let messages = context.messages() - context.units.messages_in(&dropped) + self.sections.len() as u64;
         let edit = context.view_edit(
             self.edit.ops.clone(),
             EditKind::Compaction,
@@ -220,14 +220,14 @@ impl SummaryDraft {
             section.op = ops.len() - 1;
         }
         let units = context.units.iter();
-        let gone: Vec<bool> = units.map(|unit| ops.iter().any(|op| op.range() == unit.range)).collect();
-        let floor = context.after_choice(&gone, &[], 0);
+        let dropped: Vec<bool> = units.map(|unit| ops.iter().any(|op| op.range() == unit.range)).collect();
+        let floor = context.after_dropping(&dropped, &[], 0);
         let why = format!("; an extract stood in its place until now{}", self.edit.why);
         let name = &self.edit.strategy;
         let edit = context.view_edit(ops, EditKind::Compaction, name, &floor, context.messages(), why);
         let edit =
             // A summary may be longer than its extract, so the present size is no limit here.
-            draft.filled_below(edit, &floor, context.history, context.line.tokens.min(context.budget.usable));
+            draft.filled_below(edit, &floor, context.history, context.threshold.tokens.min(context.budget.usable));
         edit.ok()
     }
 
@@ -436,6 +436,6 @@ impl SummaryDraft {
             (written, all) if written == all => format!("{all} summaries by the model"),
             (written, all) => format!("{written} summaries by the model and {} extracts", all - written),
         };
-        format!("{} replaced by {by}", counted(count))
+        format!("{} replaced by {by}", messages_in_words(count))
     }
 }

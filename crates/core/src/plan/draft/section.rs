@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::super::said_rules::with_unsaid_rules_apart;
+use super::super::unconfirmed_rules::separate_unconfirmed_rules;
 use super::super::{extract, named};
 use super::{DraftSection, MARK, SectionProgress, WRITTEN};
 use crate::history::History;
@@ -35,7 +35,7 @@ impl DraftSection {
     /// Returns the section with the rules of a model's summary that the user has not given apart from the others.
     pub(super) fn with_checked_rules(&self, history: &History) -> Cow<'_, Self> {
         let SectionProgress::Written(text) = &self.work else { return Cow::Borrowed(self) };
-        match with_unsaid_rules_apart(text, history) {
+        match separate_unconfirmed_rules(text, history) {
             Some(text) => Cow::Owned(Self { work: SectionProgress::Written(text), ..self.clone() }),
             None => Cow::Borrowed(self),
         }

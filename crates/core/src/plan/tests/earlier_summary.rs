@@ -25,9 +25,9 @@ fn no_edit_drops_the_summary_that_a_model_wrote() {
     for name in
         ["truncation", "middle-removal", "importance", "reactive-overflow", "summarization", "adaptive"]
     {
-        for occasion in [PlanTrigger::Routine, PlanTrigger::Overflow] {
+        for trigger in [PlanTrigger::Routine, PlanTrigger::Overflow] {
             let mut log = summarised_before();
-            let edit = match log.plan(&budget, &policy(name), &occasion) {
+            let edit = match log.plan(&budget, &policy(name), &trigger) {
                 Plan::Edit(edit) => *edit,
                 Plan::Summarise(draft) => {
                     if let Ok(bare) = draft.finish_bare(&log.history) {
@@ -43,7 +43,7 @@ fn no_edit_drops_the_summary_that_a_model_wrote() {
             assert!(log.shown().contains(EARLIER), "{name}: {}\n{}", edit.why, log.shown());
             // And the one after that, and the last resort.
             let last =
-                without_summary(&log.history, log.fixed, &Budget::new(3_000, None), &policy(name), &occasion);
+                without_summary(&log.history, log.fixed, &Budget::new(3_000, None), &policy(name), &trigger);
             if let Plan::Edit(last) = last {
                 log.commit(&last);
                 let is_said = last.why.contains(crate::plan::earlier_summary::SHORTENED);

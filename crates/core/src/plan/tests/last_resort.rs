@@ -103,8 +103,8 @@ fn clauses(log: &Log) -> usize {
 }
 
 /// The edit that a plan leads to, with an extract in place of a summary.
-fn edit_by(log: &Log, window: u64, name: &str, occasion: &PlanTrigger) -> ViewEdit {
-    match log.plan(&Budget::new(window, None), &policy(name), occasion) {
+fn edit_by(log: &Log, window: u64, name: &str, trigger: &PlanTrigger) -> ViewEdit {
+    match log.plan(&Budget::new(window, None), &policy(name), trigger) {
         Plan::Edit(edit) => *edit,
         Plan::Summarise(draft) => draft.finish_extractive(&log.history).unwrap(),
         other => panic!("{name}: {other:?}"),

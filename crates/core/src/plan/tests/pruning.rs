@@ -112,14 +112,14 @@ fn quick_answers_about_placeholders_are_the_exact_ones() {
     let log = results_with_outstanding_lines();
     let (budget, policy) = (Budget::new(20_000, None), pruning(0, 0));
     let now = meter::read(&log.history, log.fixed);
-    let occasion = PlanTrigger::Routine;
-    let line = line_at(&log.history, log.fixed, &budget, &policy, now.bound());
-    let context = PlanContext::new(&log.history, log.fixed, budget, &policy, &occasion, now, line);
+    let trigger = PlanTrigger::Routine;
+    let threshold = threshold_at(&log.history, log.fixed, &budget, &policy, now.bound());
+    let context = PlanContext::new(&log.history, log.fixed, budget, &policy, &trigger, now, threshold);
     let view = log.history.view();
     let marked: Vec<usize> =
         (0..view.len()).filter(|at| matches!(view[*at].kind, ViewItemKind::Result { .. })).collect();
-    let gone = vec![false; context.units.len()];
-    assert!(!context.stays_below(&gone, &marked, 0, 100));
+    let dropped = vec![false; context.units.len()];
+    assert!(!context.stays_below(&dropped, &marked, 0, 100));
     let was_read = |at: &usize| view[*at].cleared_form.as_ref().unwrap().known().is_some();
     assert!(!marked.iter().any(was_read), "a request that is too large even so takes no pass over the texts");
 
@@ -127,8 +127,8 @@ fn quick_answers_about_placeholders_are_the_exact_ones() {
         assert_eq!(context.saves_tokens(*at), context.worth_clearing(*at) > 0, "{at}");
     }
     assert!(marked.iter().filter(|at| !context.cleared_form(**at).excerpt.is_empty()).count() > 3);
-    let exact = context.after_choice(&gone, &marked, 0).bound();
+    let exact = context.after_dropping(&dropped, &marked, 0).bound();
     for limit in exact - 400..exact + 50 {
-        assert_eq!(context.stays_below(&gone, &marked, 0, limit), exact < limit, "{exact} below {limit}");
+        assert_eq!(context.stays_below(&dropped, &marked, 0, limit), exact < limit, "{exact} below {limit}");
     }
 }

@@ -66,8 +66,8 @@ fn template(writer: SummaryWriterModel) -> Template {
     let strategy = strategy::by_name("summarization").expect("its name");
     let policy = CompactionPolicy { writer, max_summary_calls: MAX_CALLS, ..CompactionPolicy::new(strategy) };
     let budget = Budget::new(16_000, None);
-    let occasion = PlanTrigger::Requested { instructions: None };
-    let Plan::Summarise(draft) = plan(&session.history, session.fixed, &budget, &policy, &occasion) else {
+    let trigger = PlanTrigger::Requested { instructions: None };
+    let Plan::Summarise(draft) = plan(&session.history, session.fixed, &budget, &policy, &trigger) else {
         panic!("a summary is wanted")
     };
     Template { history: session.history, draft: *draft, budget, policy }
@@ -316,16 +316,16 @@ impl<'t> SimulatedConversation<'t> {
     }
 
     /// Chooses one edit and commits it. Returns whether there was one; `None` if the request is refused.
-    fn edit(&mut self, occasion: &PlanTrigger) -> Option<bool> {
-        let may_wait = shortening::may_wait_for_summary(self.waits, self.rests(), occasion);
-        let mut choice = EditChoice::new(occasion.clone(), may_wait);
+    fn edit(&mut self, trigger: &PlanTrigger) -> Option<bool> {
+        let may_wait = shortening::may_wait_for_summary(self.waits, self.rests(), trigger);
+        let mut choice = EditChoice::new(trigger.clone(), may_wait);
         let mut next = choice.handle(EditChoiceInput::Begin);
         let (mut is_given, mut cause) = (false, MissingSummaryCause::NotYetAsked);
         for performed in 0.. {
             assert!(performed < 20, "the choice goes on without end");
             let input = match next.expect("a choice ends with an effect") {
                 EditChoiceEffect::MakePlan { with_summaries } => {
-                    EditChoiceInput::Planned(self.plan(occasion, with_summaries))
+                    EditChoiceInput::Planned(self.plan(trigger, with_summaries))
                 }
                 EditChoiceEffect::AskHook => {
                     let is_cancelled = self.has_hook && self.rng.chance(30);
@@ -358,11 +358,11 @@ impl<'t> SimulatedConversation<'t> {
         None
     }
 
-    fn plan(&mut self, occasion: &PlanTrigger, with_summaries: bool) -> PlanKind {
-        let is_full = self.tokens >= self.window * 3 / 4 || *occasion == PlanTrigger::Overflow;
+    fn plan(&mut self, trigger: &PlanTrigger, with_summaries: bool) -> PlanKind {
+        let is_full = self.tokens >= self.window * 3 / 4 || *trigger == PlanTrigger::Overflow;
         match self.rng.below(100) {
             _ if !is_full => PlanKind::Fits,
-            0 if *occasion == PlanTrigger::Routine => PlanKind::DoesNotFit,
+            0 if *trigger == PlanTrigger::Routine => PlanKind::DoesNotFit,
             1..10 => PlanKind::Prune,
             _ if with_summaries => PlanKind::Summary,
             _ => PlanKind::Compaction,

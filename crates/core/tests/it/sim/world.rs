@@ -587,7 +587,7 @@ impl SimulatedRun {
 
     /// People's programs: most answer, some refuse, some never come back.
     fn ask_hook(&mut self, task: u64, ask: &PreCompactInput) {
-        assert!(ask.messages_gone > 0 && !ask.what_goes.is_empty(), "{ask:?}");
+        assert!(ask.dropped_messages > 0 && !ask.what_goes.is_empty(), "{ask:?}");
         self.stats.hooks += 1;
         let answer = match self.rng.below(8) {
             0 => return,

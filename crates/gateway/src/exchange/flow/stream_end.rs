@@ -10,7 +10,6 @@ use longhaul_core::message::ModelStopReason;
 use longhaul_core::usage::Usage;
 
 use super::super::UpstreamAttempt;
-use super::super::cut_answers::is_passing;
 use super::super::prepare::OutboundRequest;
 use super::super::recall::NO_ANSWER;
 use super::super::request_log::whole_ms;
@@ -41,31 +40,29 @@ impl AnswerStepBuffer {
     }
 }
 
-impl UpstreamAttempt {
-    /// Returns whether the window has ended an answer that stopped for its length, although the client wants more. Earlier
-    /// streams have written `left_tokens`. `output_tokens` supplies the count of the last one if nothing was reported.
-    pub(in crate::exchange) fn is_out_of_room(
-        &self,
-        prepared: &OutboundRequest,
-        usage: Option<&Usage>,
-        left_tokens: u64,
-        output_tokens: impl FnOnce() -> u64,
-    ) -> bool {
-        let is_wanted = match self.request.left_output(left_tokens) {
-            Ok(Some(left)) => self.budget().room(prepared).is_some_and(|room| room < left),
-            Ok(None) => true,
-            // An answer that cannot be judged is passed on as it ended.
-            Err(_) => false,
-        };
-        let window = self.budget().window.tokens;
-        let is_full = match usage.filter(|usage| usage.input_tokens > 0 && usage.output_tokens > 0) {
-            Some(usage) => pause::is_full(usage.total_tokens(), window),
-            // Without a limit and a report only the window can have ended the answer.
-            None if self.request.asked_output().is_none() => true,
-            None => pause::is_full(prepared.input + pause::with_error(output_tokens()), window),
-        };
-        is_wanted && is_full
-    }
+/// Returns whether the window has ended an answer that stopped for its length, although the client wants more. Earlier
+/// streams have written `left_tokens`. `output_tokens` supplies the count of the last one if nothing was reported.
+pub(in crate::exchange) fn is_out_of_room(
+    attempt: &UpstreamAttempt,
+    prepared: &OutboundRequest,
+    usage: Option<&Usage>,
+    left_tokens: u64,
+    output_tokens: impl FnOnce() -> u64,
+) -> bool {
+    let is_wanted = match attempt.request.left_output(left_tokens) {
+        Ok(Some(left)) => attempt.budget().room(prepared).is_some_and(|room| room < left),
+        Ok(None) => true,
+        // An answer that cannot be judged is passed on as it ended.
+        Err(_) => false,
+    };
+    let window = attempt.budget().window.tokens;
+    let is_full = match usage.filter(|usage| usage.input_tokens > 0 && usage.output_tokens > 0) {
+        Some(usage) => pause::is_full(usage.total_tokens(), window),
+        // Without a limit and a report only the window can have ended the answer.
+        None if attempt.request.asked_output().is_none() => true,
+        None => pause::is_full(prepared.input + pause::with_error(output_tokens()), window),
+    };
+    is_wanted && is_full
 }
 
 impl AnswerFlow {
@@ -85,7 +82,7 @@ impl AnswerFlow {
             return false;
         }
         let (usage, prepared) = (self.usage(), &self.outbound_request);
-        route.is_out_of_room(prepared, usage.as_ref(), self.left_tokens, || self.output_tokens())
+        is_out_of_room(route, prepared, usage.as_ref(), self.left_tokens, || self.output_tokens())
     }
 
     /// Makes room after the end of a stream for lack of room, and continues.
@@ -245,7 +242,7 @@ impl AnswerFlow {
         let error = seen_in(self.wire, raw).error?;
         let fault = self.attempt.as_ref()?.request.said_error(&error);
         // An error about the request itself would come back with the next stream.
-        Some(fault).filter(|fault| is_passing(fault) && self.may_go_on_after_break())
+        Some(fault).filter(|fault| fault.kind.is_transient() && self.may_go_on_after_break())
     }
 
     fn may_go_on_after_break(&self) -> bool {

@@ -125,7 +125,7 @@ pub(super) fn piece(item: &str, index: usize) -> Result<ItemSegment, ParseError>
     Ok(match &*message.role {
         "system" | "developer" => ItemSegment::System(parts),
         "user" => said_by_user(parts),
-        "assistant" => ItemSegment::Assistant(answered(message, parts)),
+        "assistant" => ItemSegment::Assistant(answer_parts(message, parts)),
         "tool" | "function" => ItemSegment::Result {
             // The deprecated role `function` names its function instead of a call.
             call: message.tool_call_id.or(message.name).unwrap_or_default().into_owned(),
@@ -161,7 +161,7 @@ fn is_reminder(part: &Part) -> bool {
     text.starts_with("<system-reminder>") && text.ends_with("</system-reminder>")
 }
 
-fn answered(message: ClientChatMessage<'_>, spoken: Vec<Part>) -> Vec<Part> {
+fn answer_parts(message: ClientChatMessage<'_>, spoken: Vec<Part>) -> Vec<Part> {
     // Under both of its names the reasoning is the same text, so the first one is enough.
     let thought = [message.reasoning_content, message.reasoning].into_iter().flatten();
     // A field of another type holds no text for the model and stays in the client's bytes.

@@ -12,11 +12,11 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::super::API;
 use super::super::family::{DocumentSupport, PrefillSupport, ReasoningPlace, ServerFamily};
 use super::ids::ChatCallIdMap;
-use super::reasoning::{self, ReasoningReplayMask};
-use super::written::{
+use super::message_schema::{
     ChatAssistantMessage, ChatRequestContent, ChatRequestFile, ChatRequestFunctionCall, ChatRequestImageUrl,
     ChatRequestMessage, ChatRequestPart, ChatRequestThinkingText, ChatRequestToolCall,
 };
+use super::reasoning::{self, ReasoningReplayMask};
 use super::{data_url, fields, invalid, is_prefilled, no_words};
 use crate::gemini::NO_SIGNATURE;
 use crate::{ModelRequest, ModelSettings, ProviderError, UNSUPPORTED};
@@ -214,8 +214,9 @@ impl<'a> ChatInputEncoder<'a> {
         // Reasoning of another model would be read as this model's own.
         let plain = reasoning::plain(message, own, family.replay).filter(|_| shown);
         let blocks = (family.reasoning == ReasoningPlace::Blocks && own).then(|| blocks(message, shown));
-        let content =
-            blocks.flatten().or_else(|| spoken(message, !tool_calls.is_empty() && !family.content_is_text));
+        let content = blocks
+            .flatten()
+            .or_else(|| assistant_content(message, !tool_calls.is_empty() && !family.content_is_text));
         self.written.push(ChatRequestMessage::Assistant(ChatAssistantMessage {
             content,
             reasoning_content: plain.clone().filter(|_| family.reasoning == ReasoningPlace::ReasoningContent),
@@ -257,7 +258,7 @@ impl<'a> ChatInputEncoder<'a> {
 }
 
 /// Returns the assistant's text. `may_be_null` allows a message without content, which stands beside calls.
-fn spoken<'a>(message: &'a Message, may_be_null: bool) -> Option<ChatRequestContent<'a>> {
+fn assistant_content<'a>(message: &'a Message, may_be_null: bool) -> Option<ChatRequestContent<'a>> {
     let text = message.text();
     if !text.is_empty() {
         return Some(ChatRequestContent::Text(Cow::Owned(text)));

@@ -121,7 +121,7 @@ pub(super) fn segments(item: &str, index: usize) -> Result<Vec<ItemSegment>, Par
     let blocks = match item.content {
         BorrowedMessagesContent::Text(said) => {
             let parts: Vec<Part> = text(said).into_iter().collect();
-            return Ok(spoken(&item.role, parts).into_iter().collect());
+            return Ok(parts_segment(&item.role, parts).into_iter().collect());
         }
         BorrowedMessagesContent::Blocks(blocks) => blocks,
     };
@@ -137,12 +137,12 @@ pub(super) fn segments(item: &str, index: usize) -> Result<Vec<ItemSegment>, Par
         }
     }
     // The API demands results before all other content, so the segments keep that order.
-    pieces.extend(spoken(&item.role, parts));
+    pieces.extend(parts_segment(&item.role, parts));
     Ok(pieces)
 }
 
 /// Returns the segment of a message's parts; `None` if there are no parts.
-fn spoken(role: &str, parts: Vec<Part>) -> Option<ItemSegment> {
+fn parts_segment(role: &str, parts: Vec<Part>) -> Option<ItemSegment> {
     if parts.is_empty() {
         return None;
     }

@@ -102,7 +102,7 @@ fn block<'a>(
         Part::Text(text) if text.text.trim().is_empty() => None,
         Part::Text(text) => Some(
             own_native(part, manner, &["text"])
-                .map_or_else(|| told(&text.text, open), MessagesAssistantBlock::Kept),
+                .map_or_else(|| text_block(&text.text, open), MessagesAssistantBlock::Kept),
         ),
         Part::Reasoning(_) if manner.without_reasoning => None,
         Part::Reasoning(reasoning) => own_reasoning(reasoning, manner.own).map(MessagesAssistantBlock::Kept),
@@ -111,29 +111,29 @@ fn block<'a>(
             Some(tool_use(call, own_native(part, manner, &["tool_use"]), manner.own, names))
         }
         // The API takes media from users and tools only.
-        Part::Image(_) | Part::File(_) => Some(told(UNSUPPORTED, false)),
+        Part::Image(_) | Part::File(_) => Some(text_block(UNSUPPORTED, false)),
         Part::ToolResult(_) => return Err(somebody::misplaced(part)),
     })
 }
 
 /// Returns the part with the server's bytes, if the part's kind is among `kinds`.
 fn own_native<'a>(part: &'a Part, manner: AssistantEncodeOptions, kinds: &[&str]) -> Option<&'a RawValue> {
-    somebody::native(part).filter(|_| manner.own).and_then(|native| kept(native, kinds))
+    somebody::native(part).filter(|_| manner.own).and_then(|native| native_block(native, kinds))
 }
 
 /// Returns a text block. The API refuses a request with a blank at the end.
-fn told(text: &str, open: bool) -> MessagesAssistantBlock<'_> {
+fn text_block(text: &str, open: bool) -> MessagesAssistantBlock<'_> {
     let text = if open { text.trim_end() } else { text };
     MessagesAssistantBlock::Told(TranslatedAssistantBlock::Text { text: Cow::Borrowed(text) })
 }
 
 /// Returns the reasoning block for the reasoning's own model.
 pub(super) fn own_reasoning(reasoning: &ReasoningPart, own: bool) -> Option<&RawValue> {
-    kept(reasoning.native.as_ref().filter(|_| own)?, &["thinking", "redacted_thinking"])
+    native_block(reasoning.native.as_ref().filter(|_| own)?, &["thinking", "redacted_thinking"])
 }
 
 /// Returns the bytes of a block of the Messages API, of any of `kinds`; of any kind if `kinds` is empty.
-fn kept<'a>(native: &'a RawJson, kinds: &[&str]) -> Option<&'a RawValue> {
+fn native_block<'a>(native: &'a RawJson, kinds: &[&str]) -> Option<&'a RawValue> {
     #[derive(Deserialize)]
     struct Typed<'a> {
         #[serde(borrow)]

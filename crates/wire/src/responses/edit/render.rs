@@ -32,7 +32,7 @@ pub(super) fn render(envelope: &RequestEnvelope, edited: &RequestEdit) -> Result
     let mut begun = edited.rounds.clone();
     if let Some(prefill) = edited.prefill.as_ref().and_then(begin_answer) {
         begun.push(prefill);
-        begun.extend(edited.asks_to_go_on.then(|| said(&quote(GO_ON))));
+        begun.extend(edited.asks_to_go_on.then(|| user_message(&quote(GO_ON))));
     }
     let woven = HiddenItemInsertions::of(envelope, &edited.replays);
     // An input that is a text becomes a list only for a change, so an unchanged request keeps its bytes.
@@ -70,7 +70,7 @@ fn write(
                 woven.around(item, list, |list| list.keep(item..item + 1));
             }
         }
-        RenderOp::Say(text) => list.insert(&said(&quote(text))),
+        RenderOp::Say(text) => list.insert(&user_message(&quote(text))),
         RenderOp::Rewrite { item, text } => woven.around(*item, list, |list| list.change(*item, text)),
         RenderOp::Change { item, fates } if *item < envelope.items.len() => {
             let raw = envelope.item(*item);
@@ -117,7 +117,7 @@ fn misfit(index: usize) -> ParseError {
 }
 
 /// Returns a user message with a JSON string.
-fn said(text: &str) -> String {
+fn user_message(text: &str) -> String {
     format!(r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":{text}}}]}}"#)
 }
 
@@ -143,12 +143,12 @@ fn list_of_text(
             // A text counts as a single item.
             RenderOp::Keep(range) if range.end > 1 => return Err(unknown(range.end)),
             RenderOp::Keep(range) if range.is_empty() => {}
-            RenderOp::Keep(_) => items.push(said(envelope.text(&envelope.items_at))),
-            RenderOp::Say(text) => items.push(said(&quote(text))),
+            RenderOp::Keep(_) => items.push(user_message(envelope.text(&envelope.items_at))),
+            RenderOp::Say(text) => items.push(user_message(&quote(text))),
             RenderOp::Rewrite { text, .. } => items.push(text.clone()),
             RenderOp::Change { item: 0, fates } => match fates.as_slice() {
-                [] | [SegmentEdit::Keep] => items.push(said(envelope.text(&envelope.items_at))),
-                [SegmentEdit::Show(text)] => items.push(said(&quote(text))),
+                [] | [SegmentEdit::Keep] => items.push(user_message(envelope.text(&envelope.items_at))),
+                [SegmentEdit::Show(text)] => items.push(user_message(&quote(text))),
                 // A dropped text leaves no item.
                 _ => {}
             },

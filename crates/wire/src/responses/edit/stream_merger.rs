@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use longhaul_core::message::ModelStopReason;
 use serde_json::{Value, json};
 
+use super::hidden_call_matcher::HiddenCallMatcher;
 use super::stream_parser::{ResponsesStreamEvent, ResponsesStreamParser, is_foreign_error};
-use super::unseen::HiddenCallMatcher;
 use super::whole::list;
 use crate::edit::repetition_filter::RepetitionFilter;
 use crate::edit::{PartialResponse, StreamMerger, StreamParser as _};

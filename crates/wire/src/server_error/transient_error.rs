@@ -1,4 +1,4 @@
-//! Trouble that passes, told with the status of a bad request.
+//! Transient errors with the status of a bad request.
 //!
 //! Several servers and proxies answer every error with 400. Their words alone tell a busy server from a request that is
 //! wrong, which would be refused again.
@@ -40,8 +40,8 @@ const BUSY: &[&str] = &[
     "繁忙",
 ];
 
-/// Classifies an error by words of passing trouble; `None` if there are none.
-pub(super) fn read(message: &str) -> Option<ErrorClassification> {
+/// Classifies an error by words about a busy server or a rate limit; `None` if there are none.
+pub(super) fn classify(message: &str) -> Option<ErrorClassification> {
     let text = message.to_lowercase();
     if has_any(&text, RATE) {
         return Some(again(ErrorCode::RateLimitExceeded));

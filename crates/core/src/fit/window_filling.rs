@@ -13,9 +13,9 @@ const FILLED_SHARE: f64 = 0.9;
 
 /// The strategy: [`AdaptiveStrategy`] down to [`FILLED_SHARE`], which clears only as many old tool results as needed. A
 /// session clears all of them at once, because each edit costs the provider's cache. A list is fitted once.
-pub(super) struct Filling(AdaptiveStrategy);
+pub(super) struct WindowFillingStrategy(AdaptiveStrategy);
 
-impl Default for Filling {
+impl Default for WindowFillingStrategy {
     /// Creates the strategy with room for an extract, which is shorter than a model's summary.
     fn default() -> Self {
         Self(AdaptiveStrategy {
@@ -27,7 +27,7 @@ impl Default for Filling {
     }
 }
 
-impl CompactionStrategy for Filling {
+impl CompactionStrategy for WindowFillingStrategy {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -40,29 +40,30 @@ impl CompactionStrategy for Filling {
         self.0.prunes_first()
     }
 
-    fn line(&self, outlook: &ThresholdInput<'_>) -> TriggerThreshold {
-        self.0.line(outlook)
+    fn threshold(&self, input: &ThresholdInput<'_>) -> TriggerThreshold {
+        self.0.threshold(input)
     }
 
     fn choose(&self, context: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
-        let mut choice = self.0.choose(context, protection)?;
+        let mut selection = self.0.choose(context, protection)?;
         let target = (context.budget.usable as f64 * FILLED_SHARE) as u64;
-        let added = added_tokens(choice.instead);
+        let added = added_tokens(selection.replacement);
         // Each cleared result makes the request smaller, so a binary search finds the smallest number.
-        let (mut low, mut high) = (0, choice.cleared.len());
+        let (mut low, mut high) = (0, selection.cleared.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            let bound = context.after_choice(&choice.gone, &choice.cleared[..middle], added).bound();
+            let bound =
+                context.after_dropping(&selection.dropped, &selection.cleared[..middle], added).bound();
             if bound < target { high = middle } else { low = middle + 1 }
         }
-        choice.cleared.truncate(low);
-        Some(choice)
+        selection.cleared.truncate(low);
+        Some(selection)
     }
 }
 
 /// Returns the maximum tokens of the text that replaces the dropped messages.
-fn added_tokens(instead: UnitReplacement) -> u64 {
-    match instead {
+fn added_tokens(replacement: UnitReplacement) -> u64 {
+    match replacement {
         UnitReplacement::Ledger { ledger_tokens, tokens }
         | UnitReplacement::Extract { ledger_tokens, tokens } => ledger_tokens + tokens,
         UnitReplacement::Summary { tokens }

@@ -1,18 +1,18 @@
-//! Moments and lengths of time in words for people.
+//! Times and durations as text for people.
 
 use crate::ids::Millis;
 
 const DAY_MS: u64 = 24 * 3_600 * 1_000;
 
-/// Returns a moment in UTC: the time of day, and the date where it is another day than `now`.
+/// Returns a time as text in UTC: the time of day, and the date if the date is not that of `now`.
 ///
 /// ```
-/// use longhaul_core::moment::utc_moment;
+/// use longhaul_core::time_text::format_utc;
 ///
-/// assert_eq!(utc_moment(1_800_000_000_000, 1_799_990_000_000), "08:00 UTC");
-/// assert_eq!(utc_moment(1_800_000_000_000, 1_799_900_000_000), "2027-01-15 08:00 UTC");
+/// assert_eq!(format_utc(1_800_000_000_000, 1_799_990_000_000), "08:00 UTC");
+/// assert_eq!(format_utc(1_800_000_000_000, 1_799_900_000_000), "2027-01-15 08:00 UTC");
 /// ```
-pub fn utc_moment(at: Millis, now: Millis) -> String {
+pub fn format_utc(at: Millis, now: Millis) -> String {
     let minutes = at / 60_000;
     let time = format!("{:02}:{:02} UTC", minutes / 60 % 24, minutes % 60);
     if at / DAY_MS == now / DAY_MS {
@@ -38,8 +38,8 @@ pub fn civil_date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
-/// Returns a length of time, rounded down in the largest fitting unit.
-pub(crate) fn length_in_words(ms: u64) -> String {
+/// Returns a duration as text, rounded down in the largest fitting unit.
+pub(crate) fn format_duration(ms: u64) -> String {
     match ms / 1_000 {
         seconds @ 0..=119 => format!("{seconds} s"),
         seconds @ 120..=7_199 => format!("{} min", seconds / 60),
@@ -72,8 +72,8 @@ mod tests {
     #[test]
     fn a_date_is_told_on_another_day_only() {
         let midnight = 20_787 * DAY_MS;
-        assert_eq!(utc_moment(midnight - 60_000, midnight - 120_000), "23:59 UTC");
-        assert_eq!(utc_moment(midnight, midnight - 1), "2026-11-30 00:00 UTC");
-        assert_eq!(utc_moment(midnight + DAY_MS, midnight), "2026-12-01 00:00 UTC");
+        assert_eq!(format_utc(midnight - 60_000, midnight - 120_000), "23:59 UTC");
+        assert_eq!(format_utc(midnight, midnight - 1), "2026-11-30 00:00 UTC");
+        assert_eq!(format_utc(midnight + DAY_MS, midnight), "2026-12-01 00:00 UTC");
     }
 }

@@ -68,7 +68,7 @@ impl<'t> SummaryLine<'t> {
 
 /// Returns a summary in which the rules that the user has not given stand below a title of their own; `None` if there are no
 /// such rules.
-pub(super) fn with_unsaid_rules_apart(summary: &str, history: &History) -> Option<String> {
+pub(super) fn separate_unconfirmed_rules(summary: &str, history: &History) -> Option<String> {
     let lines = divided(summary);
     let rules: Vec<&str> = lines.iter().filter_map(SummaryLine::rule).collect();
     if rules.is_empty() {
@@ -268,7 +268,7 @@ mod tests {
              State\ntests green",
             "Goal: port the parser\nConstraints: reply in French with emojis\nState: tests of the shop green",
         ] {
-            let text = with_unsaid_rules_apart(summary, &history).unwrap();
+            let text = separate_unconfirmed_rules(summary, &history).unwrap();
             let (before, after) = text.split_once(&format!("{NOT_SAID}:\n")).unwrap();
             assert!(!before.contains("French") && after.starts_with("- reply in French"), "{text}");
             assert!(after.contains("green") && text.contains("port the parser"), "{text}");
@@ -283,7 +283,7 @@ mod tests {
             "Goal: port the parser\nState: reply in French with emojis",
             "Ziel: den Analysator übertragen\nVorgaben:\n- niemals nach main schieben",
         ] {
-            assert_eq!(with_unsaid_rules_apart(summary, &history), None, "{summary}");
+            assert_eq!(separate_unconfirmed_rules(summary, &history), None, "{summary}");
         }
     }
 
