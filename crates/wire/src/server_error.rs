@@ -22,19 +22,23 @@ use fields::ServerErrorFields;
 pub(crate) use foreign::error_in_place_of_answer;
 pub use payment::NO_CREDIT_LEFT;
 pub(crate) use sentences::sentences;
-pub use waits::wait_of_header;
+pub use waits::{wait_of_body, wait_of_header};
+
+/// Returns the codes of an error in lower case: the values of its fields for types, codes, statuses and reasons.
+pub(crate) fn error_codes(body: &str) -> Vec<String> {
+    ServerErrorFields::read(body).words
+}
 
 /// Returns the error of an answer outside 2xx.
 pub fn from_response(status: u16, wait: Option<Duration>, body: String) -> ProviderError {
     let said = ServerErrorFields::read(&body);
     let message = said.message(&body);
-    let verdict = payment::classify(Some(status), &message, &said.words)
-        .or_else(|| ErrorClassification::of_refused_content(status, &message))
+    let verdict = ErrorClassification::of_refused_content(status, &message)
         .unwrap_or_else(|| ErrorClassification::of_status(status, &said.words))
         .or_passing(Some(status), &message);
     let mut error = build(verdict, &said, &body, Some(status));
     error.message = format!("{} (HTTP {status})", error.message);
-    error.retry_after = wait.or(error.retry_after);
+    error.retry_after = wait.filter(|_| !error.is_payment_due).or(error.retry_after);
     error.body = Some(body);
     error
 }
@@ -49,9 +53,7 @@ pub fn from_answer(payload: &str) -> ProviderError {
         (None, Some(status)) => ErrorClassification::of_status(status, &said.words),
         (None, None) => ErrorClassification::of_text(&message),
     };
-    let verdict = payment::classify(said.status, &message, &said.words)
-        .unwrap_or_else(|| verdict.or_passing(None, &message));
-    let mut error = build(verdict, &said, payload, None);
+    let mut error = build(verdict.or_passing(None, &message), &said, payload, None);
     error.body = Some(payload.to_owned());
     error
 }
@@ -62,8 +64,17 @@ fn build(
     body: &str,
     status: Option<u16>,
 ) -> ProviderError {
-    let mut error =
-        ProviderError::new(verdict.code, payment::in_words(said.message(body), status, &said.words));
+    let message = said.message(body);
+    // Payment comes first. Its words and statuses are also those of rate limits, bad requests and bad keys.
+    if payment::is_payment_due(status.or(said.status), &message, &said.words) {
+        return ProviderError {
+            status,
+            retryable: false,
+            is_payment_due: true,
+            ..ProviderError::new(payment::CODE, payment::in_words(&message))
+        };
+    }
+    let mut error = ProviderError::new(verdict.code, message);
     error.retryable = verdict.retryable;
     error.status = status;
     error.is_bad_sample = is_bad_sample(body);
@@ -143,10 +154,8 @@ const fn permanent(code: ErrorCode) -> ErrorClassification {
 /// Types and codes that are more exact than a status. The first row that matches wins.
 #[rustfmt::skip]
 const WORDS: &[(&[&str], ErrorClassification)] = &[
-    // OpenAI and Moonshot: only a payment helps against a used-up quota, so the call is not repeated.
-    (&["insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"], permanent(ErrorCode::RateLimitExceeded)),
-    // `resource_exhausted` is Google's word, `throttlingexception` Amazon Bedrock's.
-    (&[ "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "too_many_requests", "resource_exhausted", "throttling_error", "throttlingexception", "throttling", "rate_limited", ], again(ErrorCode::RateLimitExceeded)),
+    // `resource_exhausted` is Google's word, `throttlingexception` Amazon Bedrock's, `usage_limit_reached` Codex's.
+    (&[ "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "too_many_requests", "resource_exhausted", "throttling_error", "throttlingexception", "throttling", "rate_limited", "usage_limit_reached", ], again(ErrorCode::RateLimitExceeded)),
     (&[ "authentication_error", "invalid_api_key", "api_key_invalid", "permission_error", "permission_denied", "unauthenticated", "unauthorized", "forbidden", "billing_error", "arrearage", "invalid_authentication_error", "invalidapikey", ], permanent(ErrorCode::Auth)),
     (&["content_policy_violation", "content_filter", "image_content_policy_violation"], permanent(ErrorCode::Refused)),
     (&["timeout", "timeout_error", "request_timeout", "deadline_exceeded"], again(ErrorCode::Timeout)),

@@ -384,3 +384,24 @@ async fn a_fork_from_before_frees_a_session_with_refused_parts() {
     assert_eq!(fork.settled().await.unwrap().end, Some(RunEnd::Stop));
     assert!(world.last_request().contains("KIWI"), "{}", world.last_request());
 }
+
+#[tokio::test]
+async fn a_failure_that_no_wait_mends_is_not_told_as_recoverable() {
+    let refuses: Refuses = |request| {
+        let asked = request["messages"].as_array().and_then(|all| all.last()).map(Value::to_string)?;
+        let cases = [(429, "Insufficient balance"), (402, "pay"), (302, "look elsewhere")];
+        let case = cases.into_iter().find(|(status, _)| asked.contains(&format!("case {status}")));
+        case.map(|(status, message)| (status, message.to_owned()))
+    };
+    let world = world(refuses, Vec::new()).await;
+    for (status, code) in [(429, "auth"), (402, "auth"), (302, "third-party")] {
+        let mut watch = world.test.session.watch();
+        assert_eq!(world.send(vec![Part::text(format!("case {status}"))]).await, Some(RunEnd::Error));
+        let told: Vec<Value> = std::iter::from_fn(|| watch.try_recv().ok())
+            .filter(|told| told.name == "llm:error")
+            .map(|told| told.to_json())
+            .collect();
+        assert_eq!(told.len(), 1, "no wait helps, so the request is not repeated: {told:?}");
+        assert_eq!((&told[0]["code"], &told[0]["recoverable"]), (&json!(code), &json!(false)), "{told:?}");
+    }
+}
