@@ -106,6 +106,9 @@ impl ServerErrorFields {
         for key in ["type", "code", "status", "reason", "status_code", "statusCode"] {
             self.word(object.get(key));
         }
+        // Amazon's services name the kind behind the service: `com.amazon.coral.service#ThrottlingException`.
+        let kind = object.get("__type").and_then(Value::as_str);
+        self.words.extend(kind.and_then(|kind| kind.rsplit('#').next()).map(str::to_lowercase));
         let minimax = object.get("status_code").and_then(Value::as_u64);
         if let Some((_, word)) = MINIMAX_CODES.iter().find(|(code, _)| Some(*code) == minimax) {
             self.words.push((*word).to_owned());

@@ -20,12 +20,14 @@ const NO_CREDIT_CODES: &[&str] = &[
     "insufficient_balance",
     "insufficient_credits",
     "payment_required",
+    // LiteLLM
+    "budget_exceeded",
     // Codex: the plan does not include the model.
     "usage_not_included",
 ];
 
 /// Sentences of an account without credit: OpenRouter, Anthropic, DeepSeek, xAI, Together, Hugging Face, Mistral, and
-/// several Chinese servers. "You exceeded your current quota" is not among them: Google says so of a minute's limit.
+/// LiteLLM, Google (`enable billing`), and several Chinese servers. "You exceeded your current quota" is not among them: Google says so of a minute's limit.
 const NO_CREDIT: &[&str] = &[
     "insufficient balance",
     "insufficient credit",
@@ -48,6 +50,9 @@ const NO_CREDIT: &[&str] = &[
     "payment is required",
     "overdue payment",
     "account is in arrears",
+    "budget has been exceeded",
+    "specified api usage limits",
+    "please enable billing",
     "余额不足",
     "欠费",
 ];

@@ -1,3 +1,5 @@
+mod servers;
+
 use super::*;
 
 /// (status, body, code, retryable)

@@ -62,6 +62,8 @@ const FIELDS: &[(&str, Option<f64>)] = &[
     ("retryinseconds", Some(1.0)),
     ("resetinseconds", Some(1.0)),
     ("resetsinseconds", Some(1.0)),
+    // Hugging Face: the time until a model is loaded.
+    ("estimatedtime", Some(1.0)),
     ("resetafter", Some(1.0)),
     ("resetafterseconds", Some(1.0)),
 ];
@@ -171,7 +173,7 @@ fn duration_of(seconds: f64) -> Option<Duration> {
 fn in_fields(body: &str) -> Option<Duration> {
     // Most errors have no such field, and need no second parse.
     let text = body.to_ascii_lowercase();
-    if !text.contains("retry") && !text.contains("reset") {
+    if !["retry", "reset", "estimated_time"].iter().any(|word| text.contains(word)) {
         return None;
     }
     field_in(&serde_json::from_str(body).ok()?, 0)
