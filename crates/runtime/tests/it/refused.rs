@@ -390,8 +390,10 @@ async fn a_failure_that_no_wait_mends_is_not_told_as_recoverable() {
     let refuses: Refuses = |request| {
         let asked = request["messages"].as_array().and_then(|all| all.last()).map(Value::to_string)?;
         let cases = [(429, "Insufficient balance"), (402, "pay"), (302, "look elsewhere")];
-        let case = cases.into_iter().find(|(status, _)| asked.contains(&format!("case {status}")));
-        case.map(|(status, message)| (status, message.to_owned()))
+        // Messages that were not answered stand in one with the newest.
+        let asked_at = |(status, _): &(u16, &str)| asked.rfind(&format!("case {status}"));
+        let case = cases.into_iter().max_by_key(asked_at)?;
+        asked_at(&case).map(|_| (case.0, case.1.to_owned()))
     };
     let world = world(refuses, Vec::new()).await;
     for (status, code) in [(429, "auth"), (402, "auth"), (302, "third-party")] {
