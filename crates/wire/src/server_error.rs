@@ -127,6 +127,10 @@ fn read_refusal(error: &mut ProviderError, said: &ServerErrorFields, text: &str,
             true => refused_parameter::include_at(body),
         };
         error.output_limit = output_limit::read(text);
+        // Several servers tell a filter's refusal with the code of a bad request.
+        if error.refusal.as_ref().is_some_and(|refusal| refusal.kind == Some(RefusedPartKind::Content)) {
+            error.code = ErrorCode::Refused;
+        }
     }
 }
 

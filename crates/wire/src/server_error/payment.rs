@@ -26,8 +26,9 @@ const NO_CREDIT_CODES: &[&str] = &[
     "usage_not_included",
 ];
 
-/// Sentences of an account without credit: OpenRouter, Anthropic, DeepSeek, xAI, Together, Hugging Face, Mistral, and
-/// LiteLLM, Google (`enable billing`), and several Chinese servers. "You exceeded your current quota" is not among them: Google says so of a minute's limit.
+/// Sentences of an account without credit: OpenRouter, Anthropic, DeepSeek, xAI, Together, Hugging Face, Mistral, LiteLLM,
+/// Google, and several Chinese servers. "You exceeded your current quota" is not among them: Google says so of a minute's
+/// limit.
 const NO_CREDIT: &[&str] = &[
     "insufficient balance",
     "insufficient credit",
