@@ -106,7 +106,7 @@ fn is_sentence(fields: &Map<String, Value>) -> bool {
 mod tests {
     use super::*;
     use crate::StreamDecoder;
-    use crate::chat::ChatStreamDecoder;
+    use crate::chat::stream::ChatStreamDecoder;
     use crate::gemini::GeminiStreamDecoder;
     use crate::messages::MessagesStreamDecoder;
     use crate::responses::ResponsesStreamDecoder;
