@@ -250,8 +250,9 @@ impl ErrorClassification {
         }
         let names_part =
             refused_part::read(status, self.code, message).is_some_and(|refusal| refusal.is_specific());
-        let told = passing::read(message).or_else(|| model_or_account::read(message));
-        told.filter(|_| !names_part).unwrap_or(self)
+        // A model's name may contain the word for a part, such as "image".
+        let about_model = model_or_account::read(message);
+        about_model.or_else(|| passing::read(message).filter(|_| !names_part)).unwrap_or(self)
     }
 
     /// Classifies a refusal of content that the status alone would misread. `None` for every other error.
