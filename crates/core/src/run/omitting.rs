@@ -10,10 +10,7 @@ use super::calling::{has_words, lost, says_something, step_failed};
 use super::loop_state::{AppendContinuation, LoopState, RunPhase};
 use super::session::SessionState;
 use super::{ModelCallFailure, RunEffect};
-use crate::attempt::{
-    MAX_OMISSIONS, RefusalSuspect, SuspectKind, choose_refused_media, guess_refused_parts, note_of_omission,
-    one_line,
-};
+use crate::attempt::{MAX_OMISSIONS, choose_refused_media, note_of_omission, one_line};
 use crate::error::ErrorCode;
 use crate::event::{ErrorInfo, EventBody, OmittedPart, RunEnd};
 use crate::history::{LogEntry, LogEntryKind, ViewItemKind};
@@ -53,21 +50,15 @@ impl OmissionCandidates {
         Self { tools: tools.into_iter().collect(), ..Self::default() }
     }
 
-    /// Returns the parts and tools of several candidates, each part once.
-    fn of_all<'c>(candidates: impl Iterator<Item = &'c Self>) -> Self {
-        let mut all = Self::default();
-        for candidate in candidates {
-            all.places.extend_from_slice(&candidate.places);
-            all.tools.extend_from_slice(&candidate.tools);
-        }
-        // A picture in a tool result is a suspect of its own and a part of the result.
-        all.places.sort_unstable();
-        all.places.dedup();
-        all
-    }
-
     fn is_empty(&self) -> bool {
         self.places.is_empty() && self.tools.is_empty()
+    }
+
+    /// Returns whether `other` leaves out all of these parts and tools, too.
+    fn is_within(&self, other: &Self) -> bool {
+        let places: BTreeSet<&Place> = other.places.iter().collect();
+        self.places.iter().all(|place| places.contains(place))
+            && self.tools.iter().all(|tool| other.tools.contains(tool))
     }
 }
 
@@ -236,47 +227,60 @@ impl<'a> RefusedPartSearch<'a> {
         )
     }
 
-    /// Returns the parts that attempt `attempt` of a step leaves out where an error names nothing.
+    /// Returns the parts that attempt `attempt` of a step leaves out where an error names nothing. See
+    /// [`guesses`](Self::guesses).
     fn guessed(&self, attempt: u32) -> OmissionCandidates {
-        let (suspects, parts): (Vec<RefusalSuspect>, Vec<OmissionCandidates>) =
-            self.unnamed_suspects().into_iter().unzip();
-        let guess = guess_refused_parts(&suspects).into_iter().nth(attempt as usize).unwrap_or_default();
-        OmissionCandidates::of_all(guess.into_iter().filter_map(|at| parts.get(at)))
+        self.guesses().into_iter().nth(attempt as usize).unwrap_or_default()
     }
 
-    /// Returns all suspects of the view in the order of the log, and the tools of other programs behind them. Each has the
-    /// parts that leave the view with it.
-    fn unnamed_suspects(&self) -> Vec<(RefusalSuspect, OmissionCandidates)> {
-        let model = &self.session.settings.model.origin;
-        // Another model may have accepted what this one refuses.
-        let is_own_answer = |entry: &&LogEntry| {
-            entry.message.role == Role::Assistant && entry.message.origin.as_ref() == Some(model)
-        };
-        let since = self.shown_entries().filter(is_own_answer).last().map(|entry| entry.seq);
-        let mut suspects = Vec::new();
-        for entry in self.shown_entries() {
-            let is_new = since.is_none_or(|since| entry.seq > since);
-            let mut add = |kind: SuspectKind, places: Vec<Place>| {
-                let places: Vec<Place> = places.into_iter().filter(|place| self.is_free(*place)).collect();
-                if !places.is_empty() {
-                    suspects.push((RefusalSuspect { kind, is_new }, OmissionCandidates::of_places(places)));
-                }
-            };
-            if matches!(entry.kind, LogEntryKind::Result { .. }) {
-                add(SuspectKind::ToolResult, whole(entry));
-            }
-            for (at, part) in contents(&entry.message).iter().enumerate() {
-                if media(part).is_some() {
-                    add(SuspectKind::Media, vec![(entry.seq, at)]);
-                } else if is_signed(part) {
-                    add(SuspectKind::Reasoning, vec![(entry.seq, at)]);
-                }
+    /// Returns the guesses of a step in the order in which they are tried, [`MAX_OMISSIONS`] at most.
+    ///
+    /// Single suspects come first, because they lose the least. Then all suspects since the newest answer go together,
+    /// and at last all suspects of the view.
+    fn guesses(&self) -> Vec<OmissionCandidates> {
+        // The last attempt is kept for suspects that are bad together.
+        let mut guesses: Vec<_> =
+            self.single_guesses().into_iter().take(MAX_OMISSIONS as usize - 1).collect();
+        for combined in [self.unanswered(), self.all_suspects()] {
+            // A guess within an earlier one has failed with it.
+            if !guesses.iter().any(|guess| combined.is_within(guess)) {
+                guesses.push(combined);
             }
         }
-        let suspect = RefusalSuspect { kind: SuspectKind::ForeignTool, is_new: false };
-        let tools = self.foreign_tools().tools.into_iter();
-        suspects.extend(tools.map(|tool| (suspect, OmissionCandidates::of_tools([tool]))));
-        suspects
+        guesses.truncate(MAX_OMISSIONS as usize);
+        guesses
+    }
+
+    /// Returns the likeliest single suspects: the newest picture or file, then all pictures and files with all
+    /// reasoning, then the newest tool result, then foreign schemas.
+    fn single_guesses(&self) -> Vec<OmissionCandidates> {
+        let media_places = self.places(|part| media(part).is_some());
+        let newest = media_places.last().copied().into_iter().collect::<Vec<_>>();
+        let mut foreign = media_places;
+        foreign.extend(self.suspected_reasoning(1));
+        let result = self.results().last().map(whole).unwrap_or_default();
+        let mut guesses: Vec<OmissionCandidates> = Vec::new();
+        // With one picture and no reasoning both guesses are the same.
+        if newest != foreign {
+            guesses.push(OmissionCandidates::of_places(newest));
+        }
+        guesses.extend([
+            OmissionCandidates::of_places(foreign),
+            OmissionCandidates::of_places(result),
+            self.foreign_tools(),
+        ]);
+        guesses.retain(|guess| !guess.is_empty());
+        guesses
+    }
+
+    /// Returns all suspects of the view: pictures, files, reasoning, tool results, and foreign schemas.
+    fn all_suspects(&self) -> OmissionCandidates {
+        let mut places = self.places(|part| media(part).is_some());
+        places.extend(self.suspected_reasoning(1));
+        places.extend(self.results().flat_map(whole).filter(|place| self.is_free(*place)));
+        places.sort_unstable();
+        places.dedup();
+        OmissionCandidates { places, ..self.foreign_tools() }
     }
 
     /// Returns the tool results that the view shows and that are not left out yet, oldest first.
