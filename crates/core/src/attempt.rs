@@ -7,7 +7,8 @@
 //! - the number of times that a request is made smaller,
 //! - the part that a refusal is about,
 //! - the continuation of a broken answer,
-//! - the repetition of an unanswered request.
+//! - the repetition of an unanswered request,
+//! - the repetition of a request that was refused without a reason.
 
 mod broken_answer;
 mod refused_guess;
@@ -21,7 +22,7 @@ pub use refused_guess::{RefusalSuspect, SuspectKind, guess_refused_parts};
 pub use refused_media::{MAX_OMISSIONS, choose_refused_media, note_of_omission, one_line};
 pub use resend::{SendOutcome, SendTries};
 pub use retry::RetryPolicy;
-pub use unnamed_refusal::UnnamedRefusal;
+pub use unnamed_refusal::{BareRefusal, UnnamedRefusal};
 
 /// The most times that one request is made smaller after refusals for its length.
 ///

@@ -123,6 +123,10 @@ pub enum EventBody {
         /// The usage that the provider reported in spite of the failure, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
+        /// `true` if neither time nor a shorter request helps, as with a wrong address or an account without credit.
+        /// Logs of earlier versions say `false` of every failure.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_permanent: bool,
     },
     /// A tool is about to run. The event is stored before the tool's side effect.
     ToolStarted {

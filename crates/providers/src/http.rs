@@ -308,13 +308,17 @@ impl ProviderHttpClient {
         // Servers send the resets of all their limits with every answer. Only a refusal for a limit waits for one.
         if error.code == ErrorCode::RateLimitExceeded && error.retry_after.is_none() {
             let body = error.body.as_deref().unwrap_or_default();
-            error.retry_after = reset.or_else(|| retry_after::rate_limit_reset_in(body, now));
+            // The error's own moment is that of the limit that was reached. The headers tell of every limit.
+            error.retry_after = server_error::wait_of_body(body, now)
+                .or(reset)
+                .or_else(|| retry_after::rate_limit_reset_in(body, now));
         }
         if let (Some(refusal), Some(said)) = (&mut error.refusal, &error.body) {
             refusal.part = refused_part::locate(refusal, said, sent);
         }
         let error = redirect::explain(redirect, error);
         let error = origin.explain(&url, &self.variables, error);
+        let error = base_url::with_address(&url, error);
         tracing::debug!(
             status,
             code = %error.code,

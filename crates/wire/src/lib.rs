@@ -20,6 +20,7 @@ pub mod catalog;
 pub mod chat;
 #[doc(hidden)]
 pub mod edit;
+mod empty_answer;
 mod field_fault;
 pub(crate) mod finish;
 pub mod gemini;

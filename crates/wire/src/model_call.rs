@@ -104,6 +104,8 @@ pub struct ProviderError {
     pub broke_off: bool,
     /// `true` for a refusal without any reason, as many proxies make in passing. The same request may succeed.
     pub gives_no_reason: bool,
+    /// `true` if only a payment helps: the account has no credit, or its quota is used up.
+    pub is_payment_due: bool,
     /// `true` if the error is about the text that the model wrote, so that the same request may succeed at once.
     pub is_bad_sample: bool,
     /// `true` if the model takes no tools, according to the error, or if the server was started without tools.
@@ -145,6 +147,7 @@ impl ProviderError {
             unsent: false,
             broke_off: false,
             gives_no_reason: false,
+            is_payment_due: false,
             is_bad_sample: false,
             refuses_tools: false,
             refused_parameter: None,

@@ -138,12 +138,12 @@ impl ReportedOverflow {
     }
 }
 
-/// Reports whether the refusal is a status alone, as some compatible servers refuse a long request.
+/// Reports whether the refusal is the status 413 alone. Its name, "Content Too Large", is the reason then. The status 400
+/// alone has no reason and proves nothing.
 fn no_body(status: Option<u16>, body: &str) -> bool {
     let body = body.trim().to_lowercase();
     // OpenAI's SDKs word an error without a body like this, and proxies pass their words on.
-    let named = body == "400 status code (no body)" || body == "413 status code (no body)";
-    named || (matches!(status, Some(400 | 413)) && body.is_empty())
+    body == "413 status code (no body)" || status == Some(413) && body.is_empty()
 }
 
 /// Reports whether the error has a name of 413, or Anthropic's code for it.

@@ -230,6 +230,8 @@ const FILTERS: &[&str] = &[
     "flagged",
     "sensitive content",
     "sensitive words",
+    "敏感内容",
+    "敏感词",
     "safety system",
     "prohibited content",
     "prohibited_content",

@@ -10,6 +10,7 @@ use crate::{ProviderError, field_fault, output_limit, overflow, refused_paramete
 
 mod fields;
 mod foreign;
+mod model_or_account;
 mod no_reason;
 mod no_tools;
 mod payment;
@@ -22,19 +23,23 @@ use fields::ServerErrorFields;
 pub(crate) use foreign::error_in_place_of_answer;
 pub use payment::NO_CREDIT_LEFT;
 pub(crate) use sentences::sentences;
-pub use waits::wait_of_header;
+pub use waits::{wait_of_body, wait_of_header};
+
+/// Returns the codes of an error in lower case: the values of its fields for types, codes, statuses and reasons.
+pub(crate) fn error_codes(body: &str) -> Vec<String> {
+    ServerErrorFields::read(body).words
+}
 
 /// Returns the error of an answer outside 2xx.
 pub fn from_response(status: u16, wait: Option<Duration>, body: String) -> ProviderError {
     let said = ServerErrorFields::read(&body);
     let message = said.message(&body);
-    let verdict = payment::classify(Some(status), &message, &said.words)
-        .or_else(|| ErrorClassification::of_refused_content(status, &message))
+    let verdict = ErrorClassification::of_refused_content(status, &message)
         .unwrap_or_else(|| ErrorClassification::of_status(status, &said.words))
-        .or_passing(Some(status), &message);
+        .or_in_words(Some(status), &message);
     let mut error = build(verdict, &said, &body, Some(status));
     error.message = format!("{} (HTTP {status})", error.message);
-    error.retry_after = wait.or(error.retry_after);
+    error.retry_after = wait.filter(|_| !error.is_payment_due).or(error.retry_after);
     error.body = Some(body);
     error
 }
@@ -49,9 +54,7 @@ pub fn from_answer(payload: &str) -> ProviderError {
         (None, Some(status)) => ErrorClassification::of_status(status, &said.words),
         (None, None) => ErrorClassification::of_text(&message),
     };
-    let verdict = payment::classify(said.status, &message, &said.words)
-        .unwrap_or_else(|| verdict.or_passing(None, &message));
-    let mut error = build(verdict, &said, payload, None);
+    let mut error = build(verdict.or_in_words(None, &message), &said, payload, None);
     error.body = Some(payload.to_owned());
     error
 }
@@ -62,8 +65,17 @@ fn build(
     body: &str,
     status: Option<u16>,
 ) -> ProviderError {
-    let mut error =
-        ProviderError::new(verdict.code, payment::in_words(said.message(body), status, &said.words));
+    let message = said.message(body);
+    // Payment comes first. Its words and statuses are also those of rate limits, bad requests and bad keys.
+    if payment::is_payment_due(status.or(said.status), &message, &said.words) {
+        return ProviderError {
+            status,
+            retryable: false,
+            is_payment_due: true,
+            ..ProviderError::new(payment::CODE, payment::in_words(&message))
+        };
+    }
+    let mut error = ProviderError::new(verdict.code, message);
     error.retryable = verdict.retryable;
     error.status = status;
     error.is_bad_sample = is_bad_sample(body);
@@ -115,6 +127,10 @@ fn read_refusal(error: &mut ProviderError, said: &ServerErrorFields, text: &str,
             true => refused_parameter::include_at(body),
         };
         error.output_limit = output_limit::read(text);
+        // Several servers tell a filter's refusal with the code of a bad request.
+        if error.refusal.as_ref().is_some_and(|refusal| refusal.kind == Some(RefusedPartKind::Content)) {
+            error.code = ErrorCode::Refused;
+        }
     }
 }
 
@@ -143,19 +159,18 @@ const fn permanent(code: ErrorCode) -> ErrorClassification {
 /// Types and codes that are more exact than a status. The first row that matches wins.
 #[rustfmt::skip]
 const WORDS: &[(&[&str], ErrorClassification)] = &[
-    // OpenAI and Moonshot: only a payment helps against a used-up quota, so the call is not repeated.
-    (&["insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"], permanent(ErrorCode::RateLimitExceeded)),
-    // `resource_exhausted` is Google's word, `throttlingexception` Amazon Bedrock's.
-    (&[ "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "too_many_requests", "resource_exhausted", "throttling_error", "throttlingexception", "throttling", "rate_limited", ], again(ErrorCode::RateLimitExceeded)),
-    (&[ "authentication_error", "invalid_api_key", "api_key_invalid", "permission_error", "permission_denied", "unauthenticated", "unauthorized", "forbidden", "billing_error", "arrearage", "invalid_authentication_error", "invalidapikey", ], permanent(ErrorCode::Auth)),
-    (&["content_policy_violation", "content_filter", "image_content_policy_violation"], permanent(ErrorCode::Refused)),
+    // `resource_exhausted` is Google's word, `throttlingexception` Amazon Bedrock's, `usage_limit_reached` Codex's.
+    (&[ "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "too_many_requests", "resource_exhausted", "throttling_error", "throttlingexception", "throttling", "servicequotaexceededexception", "service_tier_capacity_exceeded", "rate_limited", "usage_limit_reached", ], again(ErrorCode::RateLimitExceeded)),
+    (&[ "authentication_error", "invalid_api_key", "api_key_invalid", "permission_error", "permission_denied", "unauthenticated", "unauthorized", "forbidden", "billing_error", "arrearage", "invalid_authentication_error", "invalidapikey", "accessdeniedexception", "expiredtokenexception", "unrecognizedclientexception", ], permanent(ErrorCode::Auth)),
+    // `data_inspection_failed` is Alibaba's word, `moderation_blocked` OpenAI's.
+    (&["content_policy_violation", "content_filter", "image_content_policy_violation", "moderation_blocked", "data_inspection_failed", "datainspectionfailed", ], permanent(ErrorCode::Refused)),
     (&["timeout", "timeout_error", "request_timeout", "deadline_exceeded"], again(ErrorCode::Timeout)),
     // `overloaded_error` and `api_error` are Anthropic's words, `engine_overloaded_error` is Moonshot's.
-    (&[ "overloaded_error", "overloaded", "engine_overloaded", "engine_overloaded_error", "server_error", "api_error", "internal_error", "internal", "internal_server_error", "unavailable", "unavailable_error", "service_unavailable", ], again(ErrorCode::ThirdParty)),
-    (&["not_found_error", "model_not_found", "not_found", "invalid_model"], permanent(ErrorCode::NotFound)),
+    (&[ "overloaded_error", "overloaded", "engine_overloaded", "engine_overloaded_error", "server_error", "api_error", "internal_error", "internal", "internal_server_error", "unavailable", "unavailable_error", "service_unavailable", "service_unavailable_error", "serviceunavailableexception", "internalserverexception", "modelnotreadyexception", "modeltimeoutexception", "modelstreamerrorexception", "slow_down", "capacity_exceeded", ], again(ErrorCode::ThirdParty)),
+    (&["not_found_error", "model_not_found", "model_not_supported", "not_found", "invalid_model", "deploymentnotfound", "resourcenotfoundexception", ], permanent(ErrorCode::NotFound)),
     // Groq's words for a call that does not fit its tool, and for an answer that does not fit its form.
     (&["tool_use_failed", "output_parse_failed"], again(ErrorCode::ThirdParty)),
-    (&[ "invalid_request_error", "invalid_argument", "bad_request", "badrequesterror", "invalid_prompt", "not_supported_error", ], permanent(ErrorCode::InvalidRequest)),
+    (&[ "invalid_request_error", "invalid_argument", "bad_request", "badrequesterror", "validationexception", "invalid_prompt", "not_supported_error", ], permanent(ErrorCode::InvalidRequest)),
 ];
 
 /// The words of a filter that refuses a request with the status of a bad key (OpenRouter, xAI).
@@ -220,21 +235,24 @@ impl ErrorClassification {
             // The server lacks the method or the version of HTTP, and no repetition changes that.
             501 | 505 => permanent(ErrorCode::InvalidRequest),
             // Anthropic reports an overload as 529, TGI a failed generation as 424, and Google a cancelled call as 499.
-            421 | 423..=425 | 499..=599 => again(ErrorCode::ThirdParty),
-            400..=498 => said.unwrap_or(permanent(ErrorCode::InvalidRequest)),
+            // Groq's flex tier without room is 498.
+            421 | 423..=425 | 498..=599 => again(ErrorCode::ThirdParty),
+            400..=497 => said.unwrap_or(permanent(ErrorCode::InvalidRequest)),
             _ => permanent(ErrorCode::ThirdParty),
         }
     }
 
-    /// Returns the classification of passing trouble if a bad request is told in such words. A named part is refused
-    /// again, whatever the words.
-    fn or_passing(self, status: Option<u16>, message: &str) -> Self {
+    /// Returns the classification of passing trouble, or of a fault of the model or the account, if a bad request is told
+    /// in such words. A named part is refused again, whatever the words.
+    fn or_in_words(self, status: Option<u16>, message: &str) -> Self {
         if self.code != ErrorCode::InvalidRequest {
             return self;
         }
         let names_part =
             refused_part::read(status, self.code, message).is_some_and(|refusal| refusal.is_specific());
-        transient_error::classify(message).filter(|_| !names_part).unwrap_or(self)
+        // A model's name may contain the word for a part, such as "image".
+        let about_model = model_or_account::read(message);
+        about_model.or_else(|| transient_error::classify(message).filter(|_| !names_part)).unwrap_or(self)
     }
 
     /// Classifies a refusal of content that the status alone would misread. `None` for every other error.
@@ -263,6 +281,8 @@ impl ErrorClassification {
             again(ErrorCode::Timeout)
         } else if has_any(&text, NO_ACCESS) {
             permanent(ErrorCode::Auth)
+        } else if let Some(verdict) = model_or_account::read(message) {
+            verdict
         } else if text.trim() == "not found" {
             permanent(ErrorCode::NotFound)
         } else {

@@ -3,7 +3,7 @@
 use longhaul_core::message::ModelAnswer;
 use longhaul_core::usage::Usage;
 
-use crate::{ModelEvent, ProviderError};
+use crate::{ModelEvent, ProviderError, empty_answer};
 
 /// A decoder for the answers of one wire: payloads in, events out.
 pub trait StreamDecoder: Default + Send + 'static {
@@ -40,4 +40,12 @@ pub trait StreamDecoder: Default + Send + 'static {
     /// # Errors
     /// `truncated-stream` if the answer did not end.
     fn finish(self) -> Result<ModelAnswer, ProviderError>;
+
+    /// Returns the answer of `body`, which came whole and not as a stream. A body without content is an empty answer.
+    ///
+    /// # Errors
+    /// Those of [`finish`](Self::finish); `third-party` for a body that is no answer of a model.
+    fn finish_whole(self, body: &str) -> Result<ModelAnswer, ProviderError> {
+        empty_answer::settle(body, self.finish())
+    }
 }

@@ -79,7 +79,8 @@ pub struct ResponseFacts {
     pub is_whole_answer: bool,
     /// The error that stands in the answer's place, if the same request may succeed a little later.
     pub passing_failure: Option<PassingFailure>,
-    /// The sizes of the requests, if the response is a refusal that names neither a part nor a limit.
+    /// The sizes of the requests, if the response is a refusal that names neither a part nor a limit. A refusal without
+    /// any reason is one of them.
     pub unnamed_refusal: Option<UnnamedRefusal>,
 }
 

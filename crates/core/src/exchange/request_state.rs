@@ -4,7 +4,7 @@ use super::{
     Exchange, ExchangeEffect, ExchangeFailure, ExchangeInput, ExchangePhase, OverflowFacts, RelayOutcome,
     ResponseFacts, ShorteningOutcome, UpstreamFailure,
 };
-use crate::attempt::{BrokenAnswer, BrokenAnswerAction, MAX_LENGTH_RETRIES, UnnamedRefusal};
+use crate::attempt::{BareRefusal, BrokenAnswer, BrokenAnswerAction, MAX_LENGTH_RETRIES, UnnamedRefusal};
 
 /// The findings of the attempts at one upstream so far.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub(super) struct RequestState {
     omissions: u32,
     /// The number of times that the request was made shorter after a refusal that names nothing.
     unnamed_retries: u32,
+    /// `true` if the request was repeated, unchanged, after a refusal without any reason.
+    has_repeated_refused: bool,
 }
 
 /// The most times that a request is made shorter after refusals that name nothing. Such a refusal may have any cause, and
@@ -35,6 +37,7 @@ impl RequestState {
             is_after_cut: false,
             omissions: 0,
             unnamed_retries: 0,
+            has_repeated_refused: false,
         }
     }
 
@@ -118,12 +121,20 @@ impl Exchange {
 
     /// Decides what follows a response.
     fn judge(&mut self, facts: ResponseFacts) -> Vec<ExchangeEffect> {
+        if self.may_pass(facts) {
+            self.request.has_repeated_refused = true;
+            self.phase = ExchangePhase::Waiting;
+            let ms = self.limits.retry.delay_ms(1, None);
+            return vec![ExchangeEffect::DiscardResponse, ExchangeEffect::Wait { ms }];
+        }
         match facts.overflow.filter(|overflow| self.request.may_act_on(*overflow)) {
             // A shorter answer is tried before a shorter conversation, because it loses nothing.
             Some(_) => {
                 self.phase = ExchangePhase::LoweringOutput(facts);
                 vec![ExchangeEffect::LowerOutput]
             }
+            // No part is left out on a guess where the length is the likelier reason.
+            None if self.may_fill_window(facts) => self.shorten_unnamed(facts),
             // A part was left out already, and did not explain the refusal.
             None if self.request.omissions > 0 && self.is_taken_for_overflow(facts) => {
                 self.shorten_unnamed(facts)
@@ -135,7 +146,28 @@ impl Exchange {
     /// Returns whether a refusal that names nothing is taken for an overflow, as in a session.
     fn is_taken_for_overflow(&self, facts: ResponseFacts) -> bool {
         let has_grown = facts.unnamed_refusal.is_some_and(UnnamedRefusal::has_clearly_grown);
-        has_grown && self.request.may_shorten() && self.request.unnamed_retries < MAX_UNNAMED_RETRIES
+        has_grown && self.may_shorten_unnamed()
+    }
+
+    /// Returns whether a refusal without any reason is suspected to be one of the length, as in a session.
+    fn may_fill_window(&self, facts: ResponseFacts) -> bool {
+        let is_near = facts.unnamed_refusal.is_some_and(UnnamedRefusal::may_fill_window);
+        is_near && self.may_shorten_unnamed()
+    }
+
+    fn may_shorten_unnamed(&self) -> bool {
+        self.request.may_shorten() && self.request.unnamed_retries < MAX_UNNAMED_RETRIES
+    }
+
+    /// Returns whether the same request is sent once more, because it was refused without any reason.
+    fn may_pass(&self, facts: ResponseFacts) -> bool {
+        let refusal = BareRefusal {
+            gives_no_reason: facts.unnamed_refusal.is_some_and(|refusal| refusal.gives_no_reason),
+            names_part: false,
+            has_answer: facts.is_whole_answer,
+            was_repeated: self.request.has_repeated_refused,
+        };
+        facts.overflow.is_none() && refusal.may_pass(self.limits.retry.patience_ms)
     }
 
     fn shorten(&mut self, facts: ResponseFacts) -> Vec<ExchangeEffect> {

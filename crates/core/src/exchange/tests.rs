@@ -50,9 +50,21 @@ fn unnamed(refused_tokens: u64) -> ResponseFacts {
     ResponseFacts {
         is_refusal: true,
         is_for_client: true,
-        unnamed_refusal: Some(UnnamedRefusal { refused_tokens, accepted_tokens: 10_000 }),
+        unnamed_refusal: Some(UnnamedRefusal {
+            refused_tokens,
+            accepted_tokens: 10_000,
+            window_tokens: 20_000,
+            gives_no_reason: false,
+        }),
         ..ResponseFacts::default()
     }
+}
+
+/// A refusal without any reason.
+fn bare(refused_tokens: u64) -> ResponseFacts {
+    let facts = unnamed(refused_tokens);
+    let refusal = facts.unnamed_refusal.map(|sizes| UnnamedRefusal { gives_no_reason: true, ..sizes });
+    ResponseFacts { unnamed_refusal: refusal, ..facts }
 }
 
 /// An error in the answer's place that may be gone a little later.
@@ -299,4 +311,37 @@ fn a_refusal_without_suspects_is_an_overflow_only_if_the_request_has_grown() {
     let effects = exchange.handle(ExchangeInput::Shortened(ShorteningOutcome::NothingLeft));
     assert_eq!(effects, [ExchangeEffect::ReportDoubt, ExchangeEffect::OmitPart]);
     assert_eq!(exchange.handle(ExchangeInput::PartOmitted(false)), [ExchangeEffect::Relay]);
+}
+
+#[test]
+fn a_refusal_without_a_reason_is_repeated_once_before_a_part_is_left_out() {
+    let mut exchange = sent(2);
+    let effects = exchange.handle(ExchangeInput::Responded(bare(12_000)));
+    assert_eq!(effects, [ExchangeEffect::DiscardResponse, ExchangeEffect::Wait { ms: 1_000 }]);
+    assert_eq!(
+        exchange.handle(ExchangeInput::WaitOver),
+        [ExchangeEffect::Send],
+        "unchanged, and to the same upstream"
+    );
+    assert_eq!(exchange.handle(ExchangeInput::Responded(bare(12_000))), [ExchangeEffect::OmitPart]);
+    exchange.handle(ExchangeInput::PartOmitted(true));
+    let effects = exchange.handle(ExchangeInput::Responded(bare(12_000)));
+    assert_eq!(effects, [ExchangeEffect::Shorten], "one repetition is enough");
+
+    let retry = RetryPolicy { patience_ms: Some(0), ..RetryPolicy::default() };
+    let mut exchange = Exchange::new(ExchangeLimits { upstreams: 1, retry });
+    exchange.handle(ExchangeInput::Begin);
+    exchange.handle(ExchangeInput::Prepared { can_shorten: true });
+    assert_eq!(exchange.handle(ExchangeInput::Responded(bare(12_000))), [ExchangeEffect::OmitPart]);
+}
+
+#[test]
+fn a_refusal_without_a_reason_is_suspected_of_the_length_only_near_the_window() {
+    for (refused_tokens, expected) in [(16_000, ExchangeEffect::Shorten), (15_900, ExchangeEffect::OmitPart)]
+    {
+        let mut exchange = sent(1);
+        exchange.handle(ExchangeInput::Responded(bare(refused_tokens)));
+        exchange.handle(ExchangeInput::WaitOver);
+        assert_eq!(exchange.handle(ExchangeInput::Responded(bare(refused_tokens))), [expected]);
+    }
 }

@@ -446,6 +446,7 @@ fn an_overflow_teaches_window_and_count() {
             used_tokens: Some(9_500),
             limit_tokens: limit,
             usage: None,
+            is_permanent: false,
         });
         assert_eq!(log.history.learned_window(None), Some(learned));
         assert_eq!(log.history.anchor().unwrap().input, 9_500);
@@ -468,6 +469,7 @@ fn a_refusal_of_a_first_request_tells_how_its_content_is_counted() {
             used_tokens: Some((counted as f64 * share) as u64),
             limit_tokens: None,
             usage: None,
+            is_permanent: false,
         });
         assert!(log.history.anchor().is_some());
         (log.history.overhead_tokens(), counted)
@@ -489,6 +491,7 @@ fn what_a_server_holds_is_more_than_it_was_said_to() {
         used_tokens: None,
         limit_tokens: Some(4_096),
         usage: None,
+        is_permanent: false,
     });
     let usage = |input_tokens, output_tokens| Usage { input_tokens, output_tokens, ..Usage::default() };
     log.reported(vec![Part::text("yes")], usage(4_000, 50));

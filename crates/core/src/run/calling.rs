@@ -128,8 +128,8 @@ pub(super) fn handle_failure(
     if failure.is_bad_sample || is_about_answer {
         return server_wait::answer_broke(state, &step, failure, partial, out);
     }
-    if unnamed_refusal::is_overflow(state, &failure, &partial) {
-        return overflowed(state, &step, unnamed_refusal::as_overflow(failure), partial, out);
+    if let Some(reason) = unnamed_refusal::overflow_reason(state, &failure, &partial) {
+        return overflowed(state, &step, unnamed_refusal::as_overflow(failure, &reason), partial, out);
     }
     if omitting::leave_out(state, &step, &failure, &partial, out) {
         return;
@@ -375,6 +375,8 @@ pub(super) fn step_failed(step: &StepId, failure: &ModelCallFailure) -> EventBod
         used_tokens: failure.used_tokens,
         limit_tokens: failure.limit_tokens,
         usage: failure.usage.clone(),
+        // A compaction helps against an overflow, and the loop makes one.
+        is_permanent: !failure.retryable && failure.code != ErrorCode::ContextOverflow,
     }
 }
 

@@ -21,6 +21,7 @@ use super::prepare::{self, OutboundRequest, RequestFitter};
 use super::recall::HiddenSteps;
 use super::replicas::LoadGuard;
 use super::request_budget::RequestBudget;
+use super::send::with_named_wait;
 use super::targeted_request::TargetedRequest;
 use super::translate::TranslatedStart;
 use super::upstream_client::UpstreamClient;
@@ -228,7 +229,7 @@ impl UpstreamAttempt {
                 let begun = Some(&opening.beginning).filter(|begun| begun.is_empty())?;
                 let said = Bytes::from(begun.error.clone()?);
                 let said = self.request.target.server.hide_secrets(said);
-                ProviderError::in_answer(&String::from_utf8_lossy(&said))
+                with_named_wait(ProviderError::in_answer(&String::from_utf8_lossy(&said)))
             }
             AttemptOutcome::Native(UpstreamResponse::Whole(whole), _) => whole.in_answer.as_deref()?.clone(),
             // An error status is told at once. Without a body no server has said anything.

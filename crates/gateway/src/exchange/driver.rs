@@ -19,6 +19,7 @@ use super::part_refusals;
 use super::prepare::OutboundRequest;
 use super::replicas::ordered_targets;
 use super::request_log::whole_ms;
+use super::send::is_payment_due;
 use super::upstream_errors::readable;
 use super::upstream_response::{OverflowResponse, RelayDecision, UpstreamResponse};
 use super::usage_totals::UsageTotals;
@@ -262,7 +263,8 @@ impl ExchangeDriver {
         let overflow = attempt.review().too_long_by(&received, &self.outbound);
         let overflow = overflow.filter(|_| !has_rest);
         let passing = attempt.passing_error(&received);
-        let unnamed_refusal = part_refusals::unnamed_refusal(&received, &self.outbound);
+        let unnamed_refusal =
+            part_refusals::unnamed_refusal(&received, &self.outbound, attempt.budget().window.tokens);
         let facts = ResponseFacts {
             overflow: overflow.as_ref().map(OverflowResponse::facts),
             is_refusal: received.is_refusal(),
@@ -284,7 +286,8 @@ impl ExchangeDriver {
         tracing::warn!(
             upstream = self.targets.get(self.upstream).map(|target| &target.server.upstream.name),
             wait_ms = ms,
-            "an answer broke off or failed before the client had any of it, and is asked for again: {}",
+            "an answer broke off, failed, or was refused without a reason before the client had any of it, and is asked \
+             for again: {}",
             self.newest_failure()
         );
         sleep(Duration::from_millis(ms)).await;
@@ -494,10 +497,11 @@ fn has_no_path(opened: &UpstreamDisposition) -> bool {
 /// Returns the failure that a response reports, if it is no answer.
 fn failure_of(opened: &UpstreamDisposition) -> Option<UpstreamFailure> {
     match opened {
-        UpstreamDisposition::Whole(status, ..) => {
+        UpstreamDisposition::Whole(status, _, bytes) => {
             // Another upstream may have a quota of its own.
             let may_do_better = status.is_server_error()
-                || matches!(*status, StatusCode::TOO_MANY_REQUESTS | StatusCode::PAYMENT_REQUIRED);
+                || *status == StatusCode::TOO_MANY_REQUESTS
+                || status.is_client_error() && is_payment_due(*status, &String::from_utf8_lossy(bytes));
             may_do_better.then_some(UpstreamFailure::Temporary)
         }
         UpstreamDisposition::Stream(..) => None,

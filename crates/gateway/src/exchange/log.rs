@@ -357,6 +357,7 @@ impl ConversationLog {
             used_tokens: used,
             limit_tokens: limit,
             usage: None,
+            is_permanent: false,
         });
         self.non_item_positions.extend([begun, failed]);
     }

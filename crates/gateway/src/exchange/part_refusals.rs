@@ -149,7 +149,8 @@ impl SuspectedPart {
             RequestPartKind::Tool if self.name.starts_with(FOREIGN_TOOLS) => SuspectKind::ForeignTool,
             RequestPartKind::Tool => return None,
         };
-        Some(RefusalSuspect { kind, is_new: self.is_new })
+        // Reasoning of the newest answer stands behind the mark of that answer, and is as old as the answer.
+        Some(RefusalSuspect { kind, is_new: self.is_new && kind != SuspectKind::Reasoning })
     }
 }
 
@@ -320,21 +321,30 @@ fn refusal_in(came: &UpstreamResponse) -> Option<(Option<u16>, &str)> {
     }
 }
 
-/// Returns the sizes of the requests, if the response is a refusal that names neither a part nor a limit.
-pub(super) fn unnamed_refusal(received: &AttemptOutcome, sent: &OutboundRequest) -> Option<UnnamedRefusal> {
-    let is_refusal = match received {
+/// Returns the sizes of the requests and of the window, if the response is a refusal that names neither a part nor a limit.
+pub(super) fn unnamed_refusal(
+    received: &AttemptOutcome,
+    sent: &OutboundRequest,
+    window_tokens: u64,
+) -> Option<UnnamedRefusal> {
+    let gives_no_reason = match received {
         AttemptOutcome::Native(response, _) => {
             let (status, said) = refusal_in(response).filter(|_| !response.is_withheld())?;
-            is_unnamed(&match status {
+            let error = match status {
                 Some(status) => server_error::from_response(status, None, said.to_owned()),
                 None => server_error::from_answer(said),
-            })
+            };
+            is_unnamed(&error).then_some(error.gives_no_reason)
         }
-        AttemptOutcome::Refused(error, _) => is_unnamed(error),
-        AttemptOutcome::Translated(..) => false,
-    };
-    let sizes = UnnamedRefusal { refused_tokens: sent.input, accepted_tokens: sent.accepted };
-    is_refusal.then_some(sizes)
+        AttemptOutcome::Refused(error, _) => is_unnamed(error).then_some(error.gives_no_reason),
+        AttemptOutcome::Translated(..) => None,
+    }?;
+    Some(UnnamedRefusal {
+        refused_tokens: sent.input,
+        accepted_tokens: sent.accepted,
+        window_tokens,
+        gives_no_reason,
+    })
 }
 
 /// Returns whether an error refuses the request and names neither a part nor a limit.
@@ -455,18 +465,19 @@ pub(super) struct RefusablePart {
 /// Returns the pictures, files, results and tools of a request.
 pub(super) fn refusable_parts(request: &mut ModelRequest) -> Vec<RefusablePart> {
     let mut all = Vec::new();
-    each_media(&mut request.messages, &mut |_, hash, is_image| {
-        let kind = if is_image { RequestPartKind::Image } else { RequestPartKind::File };
-        all.push(RefusablePart { id: hash.to_owned(), kind, name: String::new(), is_new: true });
-    });
     let newest = request.messages.iter().rposition(|message| message.role == Role::Assistant);
     for (at, message) in request.messages.iter_mut().enumerate() {
+        let is_new = newest.is_none_or(|newest| at > newest);
+        each_media(std::slice::from_mut(message), &mut |_, hash, is_image| {
+            let kind = if is_image { RequestPartKind::Image } else { RequestPartKind::File };
+            all.push(RefusablePart { id: hash.to_owned(), kind, name: String::new(), is_new });
+        });
         each_result(std::slice::from_mut(message), &mut |result| {
             all.push(RefusablePart {
                 id: id_of_result(result),
                 kind: RequestPartKind::ToolResult,
                 name: result.call_id.to_string(),
-                is_new: newest.is_none_or(|newest| at > newest),
+                is_new,
             });
         });
     }

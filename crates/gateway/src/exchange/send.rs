@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
+use longhaul_core::error::ErrorCode;
 use longhaul_core::exchange::Exchange;
-use longhaul_wire::overflow;
+use longhaul_providers::ProviderError;
+use longhaul_wire::{overflow, server_error};
 
 use super::attempts::{AttemptOutcome, FailedAttempt};
 use super::cut_answers;
@@ -137,7 +139,7 @@ impl UpstreamAttempt {
     fn with_own_status(&self, whole: WholeResponse) -> WholeResponse {
         let said = std::str::from_utf8(&whole.bytes).ok();
         let said = said.filter(|_| whole.status.is_success() && whole.seen.is_none());
-        let Some(error) = said.and_then(error_in_answer) else { return whole };
+        let Some(error) = said.and_then(error_in_answer).map(with_named_wait) else { return whole };
         let fault = GatewayError::from(&error);
         let status = fault.status_in(self.request.proxied.wire.dialect());
         tracing::info!(
@@ -274,8 +276,23 @@ pub(super) fn is_wordless(said: &str) -> bool {
     overflow::recognise(Some(StatusCode::UNPROCESSABLE_ENTITY.as_u16()), said).is_none()
 }
 
+/// Returns the error of a used-up limit with the wait until the moment that it names, such as Codex's `resets_at`.
+pub(super) fn with_named_wait(error: ProviderError) -> ProviderError {
+    let said = error.body.as_deref().filter(|_| error.code == ErrorCode::RateLimitExceeded);
+    let named = said.and_then(|said| server_error::wait_of_body(said, SystemTime::now()));
+    ProviderError { retry_after: error.retry_after.or(named), ..error }
+}
+
+/// Returns whether only a payment helps against an upstream's refusal, whatever its status.
+pub(super) fn is_payment_due(status: StatusCode, said: &str) -> bool {
+    server_error::from_response(status.as_u16(), None, said.to_owned()).is_payment_due
+}
+
 /// Returns the kind of an upstream's refusal.
 pub(super) fn kind_of(status: StatusCode, said: &str) -> GatewayErrorKind {
+    if is_payment_due(status, said) {
+        return GatewayErrorKind::Billing;
+    }
     // An overlong request is recognised by the text alone, since the status alone is ambiguous.
     let overflow = overflow::recognise(Some(status.as_u16()), said).filter(|_| !is_wordless(said));
     match (overflow, status) {

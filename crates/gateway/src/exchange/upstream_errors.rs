@@ -49,7 +49,19 @@ pub(super) fn readable(
                     GatewayErrorKind::NotFound => GatewayErrorKind::NoSuchPath,
                     kind => kind,
                 };
-                let message = format!("the upstream `{name}` answered with status {status}: {quote}");
+                let address = target.server.address();
+                let said = match quote.is_empty() {
+                    true => format!(
+                        "the upstream `{name}` at {address} answered with status {status} without a word"
+                    ),
+                    false => format!("the upstream `{name}` answered with status {status}: {quote}"),
+                };
+                let message = match kind {
+                    GatewayErrorKind::NoSuchPath => {
+                        format!("{said}; is its base URL {address} the address of an API?")
+                    }
+                    _ => said,
+                };
                 error_of(
                     request,
                     status,

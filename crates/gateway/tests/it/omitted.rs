@@ -264,7 +264,7 @@ async fn two_bad_results_that_the_error_does_not_name_are_left_out_together() {
         assert_eq!(header(&reply, "x-longhaul-omitted"), "2", "{dialect:?}");
         let out = body(reply).await;
         assert_eq!(read(dialect, &out).0.text, "it goes on", "{dialect:?}");
-        assert_eq!(server.received().len(), 3, "{dialect:?}: the newest result alone, then both");
+        assert_eq!(server.received().len(), 4, "{dialect:?}: unchanged, the newest result alone, then both");
     }
 }
 
@@ -385,7 +385,8 @@ async fn a_refusal_that_persists_is_passed_on_and_leaves_nothing_out_later() {
     let ask = || gateway.answer(crate::model::call(Dialect::Chat, &worked(Dialect::Chat).0, true));
     assert_eq!(ask().await.status, StatusCode::BAD_REQUEST);
     let tries = server.received().len();
-    assert!((2..=4).contains(&tries), "{tries}");
+    // One repetition of the same request comes before the guesses.
+    assert!((3..=5).contains(&tries), "{tries}");
     assert_eq!(ask().await.status, StatusCode::BAD_REQUEST);
     let again = String::from_utf8(server.received()[tries].body.to_vec()).unwrap();
     assert!(again.contains("forbidden words"), "a guess that did not help is not remembered: {again}");

@@ -283,11 +283,13 @@ async fn a_page_for_people_becomes_an_error_of_the_dialect() {
     let message = error(&body(reply).await)["message"].as_str().unwrap().to_owned();
     assert!(message.contains("answered with status 407; it is the answer of a proxy"), "{message}");
     assert!(message.contains(&server.url("")), "the address is named: {message}");
-    // A longer one may have been too long, whatever our figures say, and nothing is said that is not so.
+    // An empty refusal proves nothing about the length, and nothing is said that is not so.
     let server = start_upstream(|_, _| UpstreamAnswer::Text(400, "text/plain", String::new())).await;
     let reply = server.gateway(32_000).answer(chat(request(&[user(words(3_000, 1))], false))).await;
+    assert_eq!(server.received().len(), 2, "it is sent once more, unchanged");
     let message = error(&body(reply).await)["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("nothing can be left out") && !message.contains("usable"), "{message}");
+    assert!(message.contains("without a word") && message.contains(&server.url("")), "{message}");
+    assert!(!message.contains("left out") && !message.contains("window"), "{message}");
     // What is an error already passes as it came.
     let own = "{ \"error\" : {\"message\": \"no\", \"odd\": 1} }";
     let server =
@@ -578,7 +580,8 @@ fn distorted(whole: &Value) -> Vec<Value> {
 #[tokio::test]
 async fn whatever_a_field_is_the_answer_is_one() {
     let chat_server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
-    let any = start_upstream(|_, _| UpstreamAnswer::Json(400, json!({ "error": { "message": "no" } }))).await;
+    let any =
+        start_upstream(|_, _| UpstreamAnswer::Json(400, json!({ "error": { "message": "whatever" } }))).await;
     let mut speaks_all = any.upstream(8_000);
     speaks_all.dialects = vec![Dialect::Chat, Dialect::Messages, Dialect::Responses];
     let gateways = [gateway(waiting(vec![chat_server.upstream(8_000)])), gateway(waiting(vec![speaks_all]))];

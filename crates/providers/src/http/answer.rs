@@ -1,7 +1,7 @@
 //! The reader of an answer of any wire: streamed or whole, broken off, stalled, or no answer at all.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
@@ -135,7 +135,11 @@ impl AnswerErrorContext {
     fn complete_error(&self, error: ProviderError) -> ProviderError {
         let mut error = with_server_name(error, &self.server);
         // The status line has come, so a fault of the network is a break inside the answer.
-        error.broke_off = matches!(error.code, ErrorCode::Network | ErrorCode::TruncatedStream);
+        error.broke_off |= matches!(error.code, ErrorCode::Network | ErrorCode::TruncatedStream);
+        if error.code == ErrorCode::RateLimitExceeded && error.retry_after.is_none() {
+            let body = error.body.as_deref().unwrap_or_default();
+            error.retry_after = server_error::wait_of_body(body, SystemTime::now());
+        }
         let error = self.http.hide_secrets(request_id::with_request_id(self.request_id.as_deref(), error));
         tracing::debug!(
             server = %self.server,
@@ -227,6 +231,8 @@ fn not_an_answer_error(body: &[u8], url: &Url) -> ProviderError {
 struct AnswerReader<D> {
     /// The events of the stream; `None` if the answer came whole.
     events: Option<EventStream>,
+    /// The body of a whole answer that has brought no event.
+    silent_body: Option<String>,
     /// The decoder; `None` once the answer or an error was delivered.
     decoder: Option<D>,
     ready: VecDeque<ModelEvent>,
@@ -239,7 +245,15 @@ impl<D: StreamDecoder> AnswerReader<D> {
     fn streamed(events: EventStream, patience: ProgressDeadline) -> Self {
         let events = Some(join_characters(events));
         let (said, arguments) = (AnswerByteCounts::default(), EmptyArgumentsFilter::default());
-        Self { events, decoder: Some(D::default()), ready: VecDeque::new(), said, arguments, patience }
+        Self {
+            events,
+            silent_body: None,
+            decoder: Some(D::default()),
+            ready: VecDeque::new(),
+            said,
+            arguments,
+            patience,
+        }
     }
 
     fn whole(body: &[u8], patience: ProgressDeadline) -> Result<Self, ProviderError> {
@@ -248,11 +262,13 @@ impl<D: StreamDecoder> AnswerReader<D> {
         }
         let (mut decoder, mut said, mut arguments) =
             (D::default(), AnswerByteCounts::default(), EmptyArgumentsFilter::default());
-        let ready = decoder.push(&surrogates::whole(&String::from_utf8_lossy(body)))?;
+        let body = String::from_utf8_lossy(body);
+        let ready = decoder.push(&surrogates::whole(&body))?;
         // Sizes are counted before the filter, so that held-back arguments count too.
         said.count(&ready).map_err(|error| with_usage(error, &decoder))?;
+        let silent_body = ready.is_empty().then(|| body.into_owned());
         let ready = arguments.filter_events(ready).into();
-        Ok(Self { events: None, decoder: Some(decoder), ready, said, arguments, patience })
+        Ok(Self { events: None, silent_body, decoder: Some(decoder), ready, said, arguments, patience })
     }
 
     /// Returns the next event; `None` after the answer or an error.
@@ -274,7 +290,12 @@ impl<D: StreamDecoder> AnswerReader<D> {
                 Ok(Some(more)) => self.ready.extend(self.arguments.filter_events(more)),
                 Ok(None) => {
                     // Without a decoder every later poll returns `None`, as a finished stream must.
-                    let answer = self.decoder.take()?.finish().map(settled_answer);
+                    let decoder = self.decoder.take()?;
+                    let answer = match self.silent_body.take() {
+                        Some(body) => decoder.finish_whole(&body),
+                        None => decoder.finish(),
+                    };
+                    let answer = answer.map(settled_answer);
                     if let Ok(answer) = &answer {
                         let usage = answer.usage.as_ref();
                         tracing::debug!(

@@ -146,6 +146,24 @@ pub(crate) fn names_missing_model(error: &ProviderError) -> bool {
     message.contains("model ") || message.contains("models/") && message.contains("is not found")
 }
 
+/// Adds the address to the error of a server that has nothing there, and the key that sets the address.
+pub(super) fn with_address(url: &Url, error: ProviderError) -> ProviderError {
+    let is_absent = matches!(error.status, Some(404 | 410)) && error.code == ErrorCode::NotFound;
+    let is_elsewhere = is_absent || error.status == Some(405);
+    // A server that speaks of models or of their providers is at the right address.
+    let message = error.message.to_lowercase();
+    let is_of_api = message.contains("model") || message.contains("endpoints found") || error.refuses_tools;
+    if !is_elsewhere || is_of_api || error.refusal.is_some() {
+        return error;
+    }
+    let message = format!(
+        "{}; {} was asked: `model.base_url` (for an upstream of the gateway its `base_url`) sets the address of the API",
+        error.message,
+        shown(url)
+    );
+    ProviderError { message, ..error }
+}
+
 /// Adds a hint to the error of an API neither at the base URL nor below the version.
 pub(crate) fn with_tried_hint(error: ProviderError, versioned: &str) -> ProviderError {
     if names_missing_model(&error) {
@@ -249,6 +267,41 @@ mod tests {
             );
         }
         assert_eq!(BaseUrl::new("http://box//", "v1").alternative().as_deref(), Some("http://box/v1"));
+    }
+
+    #[test]
+    fn an_error_of_a_wrong_address_names_the_address_and_the_key() {
+        let url = Url::parse("http://me:secret@box:8080/v2/chat/completions?key=x").unwrap();
+        let told = |status: u16, body: &str| {
+            let error = longhaul_wire::server_error::from_response(status, None, body.to_owned());
+            with_address(&url, error).message
+        };
+        assert_eq!(
+            told(404, ""),
+            "the server gave no reason (HTTP 404); http://box:8080/v2/chat/completions was asked: `model.base_url` (for \
+             an upstream of the gateway its `base_url`) sets the address of the API"
+        );
+        for (status, body) in [
+            (404, "404 page not found"),
+            (404, r#"{"detail":"Not Found"}"#),
+            (404, "<html><title>404 Not Found</title></html>"),
+            (405, r#"{"detail":"Method Not Allowed"}"#),
+            (410, ""),
+        ] {
+            assert!(
+                told(status, body).contains("http://box:8080/v2/chat/completions was asked"),
+                "{status} {body}"
+            );
+        }
+        for (status, body) in [
+            (404, r#"{"error":{"message":"The model `x` does not exist","code":"model_not_found"}}"#),
+            (404, r#"{"error":{"message":"No endpoints found that support tool use."}}"#),
+            (404, r#"{"error":{"message":"Item with id 'rs_1' not found."}}"#),
+            (400, ""),
+            (500, ""),
+        ] {
+            assert!(!told(status, body).contains("was asked"), "{status} {body}");
+        }
     }
 
     #[test]

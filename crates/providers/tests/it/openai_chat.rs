@@ -126,6 +126,28 @@ async fn pages_and_garbage_are_no_answers() {
 }
 
 #[tokio::test]
+async fn a_whole_answer_without_content_is_an_empty_answer() {
+    for body in [r#"{"id":"a","choices":[]}"#, r#"{"id":"a","object":"chat.completion","model":"m"}"#] {
+        let found = finished(against(move |_| answer(200, "application/json", body)).await);
+        assert!(found.parts.is_empty(), "{body}: {found:?}");
+    }
+    let error = refused(200, "application/json", r#"{"status":"ok"}"#).await;
+    assert!(error.message.contains(r#"held nothing that a model writes: {"status":"ok"}"#), "{error}");
+    assert!(error.broke_off, "asked for a few times, not until the patience ends: {error:?}");
+}
+
+#[tokio::test]
+async fn an_empty_404_names_the_address_and_its_key() {
+    let error = refused(404, "text/plain", "").await;
+    assert_eq!((error.code, error.retryable), (ErrorCode::NotFound, false));
+    let message = &error.message;
+    assert!(
+        message.contains("/v1/chat/completions was asked") && message.contains("`model.base_url`"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
 async fn the_body_of_an_error_is_cut_at_64_kib() {
     let (_, error) = against(|_| answer(400, "text/plain", "x".repeat(200_000))).await;
     assert_eq!(error.unwrap().body.unwrap().len(), 64 << 10);

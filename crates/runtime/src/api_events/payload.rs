@@ -49,8 +49,8 @@ pub(super) fn payloads(
         EventBody::StepFinished { step_id, usage, estimated_input, .. } => {
             step_finished(step_id.as_str(), usage.as_ref(), *estimated_input, around)
         }
-        EventBody::StepFailed { step_id, code, message, .. } => {
-            let recoverable = matches!(
+        EventBody::StepFailed { step_id, code, message, is_permanent, .. } => {
+            let is_passing_kind = matches!(
                 code,
                 ErrorCode::ContextOverflow
                     | ErrorCode::Network
@@ -59,6 +59,8 @@ pub(super) fn payloads(
                     | ErrorCode::ThirdParty
                     | ErrorCode::RateLimitExceeded
             );
+            // A failure of such a kind may still be for good: a redirect, a web page, a wrong certificate.
+            let recoverable = is_passing_kind && !is_permanent;
             vec![(
                 "llm:error",
                 json!({ "error": message, "code": code, "context": { "stepId": step_id }, "recoverable": recoverable }),

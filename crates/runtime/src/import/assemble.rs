@@ -420,6 +420,7 @@ fn outcome(
             used_tokens: None,
             limit_tokens: None,
             usage: None,
+            is_permanent: false,
         },
         None => EventBody::StepFinished { step_id, usage, estimated_input: 0, envelope: None },
     }

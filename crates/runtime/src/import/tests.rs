@@ -281,7 +281,7 @@ fn a_pi_session() {
     compaction e1 LogRange { from: 2, to: 6 }: 9000 -> 40 tokens, 4 -> 2 messages
     assistant m9 s2 Other Some(Cancelled): Try []
       usage Some((40, 1))
-    StepFailed { step_id: StepId("s3"), code: RateLimitExceeded, message: "429 slow down", used_tokens: None, limit_tokens: None, usage: None }
+    StepFailed { step_id: StepId("s3"), code: RateLimitExceeded, message: "429 slow down", used_tokens: None, limit_tokens: None, usage: None, is_permanent: false }
     note m12: The user ran `ls` (exit status 2):
     a
     b

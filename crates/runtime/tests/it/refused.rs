@@ -384,3 +384,26 @@ async fn a_fork_from_before_frees_a_session_with_refused_parts() {
     assert_eq!(fork.settled().await.unwrap().end, Some(RunEnd::Stop));
     assert!(world.last_request().contains("KIWI"), "{}", world.last_request());
 }
+
+#[tokio::test]
+async fn a_failure_that_no_wait_mends_is_not_told_as_recoverable() {
+    let refuses: Refuses = |request| {
+        let asked = request["messages"].as_array().and_then(|all| all.last()).map(Value::to_string)?;
+        let cases = [(429, "Insufficient balance"), (402, "pay"), (302, "look elsewhere")];
+        // Messages that were not answered stand in one with the newest.
+        let asked_at = |(status, _): &(u16, &str)| asked.rfind(&format!("case {status}"));
+        let case = cases.into_iter().max_by_key(asked_at)?;
+        asked_at(&case).map(|_| (case.0, case.1.to_owned()))
+    };
+    let world = world(refuses, Vec::new()).await;
+    for (status, code) in [(429, "auth"), (402, "auth"), (302, "third-party")] {
+        let mut watch = world.test.session.watch();
+        assert_eq!(world.send(vec![Part::text(format!("case {status}"))]).await, Some(RunEnd::Error));
+        let told: Vec<Value> = std::iter::from_fn(|| watch.try_recv().ok())
+            .filter(|told| told.name == "llm:error")
+            .map(|told| told.to_json())
+            .collect();
+        assert_eq!(told.len(), 1, "no wait helps, so the request is not repeated: {told:?}");
+        assert_eq!((&told[0]["code"], &told[0]["recoverable"]), (&json!(code), &json!(false)), "{told:?}");
+    }
+}

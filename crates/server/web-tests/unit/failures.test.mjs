@@ -13,6 +13,10 @@ test('a failure is said in words: what happened, what is kept, what helps', () =
   const killed = failureOf({ code: 'interrupted', message: 'the process ended during the run' });
   assert.match(killed.text, /^Longhaul was stopped/);
   assert.equal(killed.detail, '', 'what says no more is not said twice');
+  const unpaid = failureOf({ code: 'auth', message: 'the account has no credit left, or a payment is due: pay (HTTP 429)' });
+  assert.match(unpaid.text, /no credit left/);
+  assert.doesNotMatch(unpaid.text + unpaid.help, /key/, 'the key is right');
+  assert.match(failureOf({ code: 'auth', message: 'no such key' }).text, /did not accept the key/);
   assert.equal(failureOf(undefined).text, 'The run failed. Everything up to here is kept.');
 });
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::{Dialect, ParseError};
 use crate::ProviderError;
+use crate::server_error::error_codes;
 
 /// Anthropic's status for an overload.
 const OVERLOADED: u16 = 529;
@@ -19,15 +20,23 @@ const OVERLOADED: u16 = 529;
 const STATUS_PLACES: [&str; 6] =
     ["/error/code", "/error/status", "/error/status_code", "/code", "/status", "/status_code"];
 
-/// Codes of errors that only a payment ends: OpenAI, Anthropic, Alibaba.
-const BILLING_CODES: [&str; 4] =
-    ["billing_error", "insufficient_quota", "billing_hard_limit_reached", "arrearage"];
-
 /// Codes of a valid key without the right: Anthropic, Google.
-const PERMISSION_CODES: [&str; 2] = ["permission_error", "permission_denied"];
+const PERMISSION_CODES: &[&str] = &["permission_error", "permission_denied"];
 
-/// Codes of an overload: Anthropic, Moonshot (`engine_overloaded_error`), OpenAI, Google.
-const OVERLOAD_CODES: [&str; 4] = ["overloaded", "slow_down", "service_unavailable", "\"unavailable\""];
+/// Codes of an overload: Anthropic, Moonshot (`engine_overloaded_error`), OpenAI, Google, llama.cpp, Amazon, LiteLLM.
+const OVERLOAD_CODES: &[&str] = &[
+    "overloaded_error",
+    "overloaded",
+    "engine_overloaded_error",
+    "engine_overloaded",
+    "slow_down",
+    "service_unavailable",
+    "service_unavailable_error",
+    "unavailable",
+    "unavailable_error",
+    "serviceunavailableexception",
+    "serviceunavailableerror",
+];
 
 /// An error of the gateway, not yet written in a dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,28 +163,22 @@ impl GatewayErrorKind {
     /// Returns the kind of a failed model call.
     pub fn from_server_error(error: &ProviderError) -> Self {
         let body = error.body.as_deref().unwrap_or_default();
-        let has_code = |codes: &[&str]| {
-            let said = format!("{} {body}", error.message).to_lowercase();
-            codes.iter().any(|code| said.contains(code))
-        };
+        // A sentence may speak of an overload or of a permission that is not the error's own.
+        let has_code = |codes: &[&str]| error_codes(body).iter().any(|code| codes.contains(&code.as_str()));
         // An error inside an answer has no status but the number that it names.
         let status = error.status.or_else(|| named_status(body));
         match error.code {
-            // A limit that time does not lift is a quota.
-            ErrorCode::RateLimitExceeded if !error.retryable => Self::Billing,
+            _ if error.is_payment_due => Self::Billing,
             ErrorCode::RateLimitExceeded => Self::RateLimit,
             ErrorCode::Timeout => Self::Timeout,
             ErrorCode::ContextOverflow => Self::ContextOverflow,
-            ErrorCode::Auth if status == Some(402) || has_code(&BILLING_CODES) => Self::Billing,
-            ErrorCode::Auth if status == Some(403) || has_code(&PERMISSION_CODES) => Self::Forbidden,
+            ErrorCode::Auth if status == Some(403) || has_code(PERMISSION_CODES) => Self::Forbidden,
             ErrorCode::Auth => Self::Auth,
             ErrorCode::InvalidRequest if status == Some(413) => Self::TooLarge,
             ErrorCode::InvalidRequest | ErrorCode::Refused => Self::Invalid,
             ErrorCode::Network => Self::Unreachable,
             ErrorCode::NotFound => Self::NotFound,
-            ErrorCode::ThirdParty
-                if matches!(status, Some(503 | OVERLOADED)) || has_code(&OVERLOAD_CODES) =>
-            {
+            ErrorCode::ThirdParty if matches!(status, Some(503 | OVERLOADED)) || has_code(OVERLOAD_CODES) => {
                 Self::Overloaded
             }
             _ => Self::Upstream,
@@ -302,6 +305,39 @@ mod tests {
         ] {
             let fault = in_answer(body);
             assert_eq!((fault.kind, fault.status), (kind, kind.status()), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_code_counts_only_in_a_field_for_codes() {
+        for (body, kind) in [
+            (
+                r#"{"error":{"type":"authentication_error","message":"no permission_error, no billing_error"}}"#,
+                GatewayErrorKind::Auth,
+            ),
+            (
+                r#"{"error":{"type":"authentication_error","message":"m","param":"insufficient_quota"}}"#,
+                GatewayErrorKind::Auth,
+            ),
+            (
+                r#"{"error":{"type":"api_error","message":"the answer to \"overloaded\" was lost"}}"#,
+                GatewayErrorKind::Upstream,
+            ),
+            (
+                r#"{"error":{"type":"server_error","message":"m"},"request":{"tool":"slow_down"}}"#,
+                GatewayErrorKind::Upstream,
+            ),
+            (r#"{"error":{"code":"slow_down","message":"m"}}"#, GatewayErrorKind::Overloaded),
+            (
+                r#"{"error":{"code":"slow_down","type":"service_unavailable_error","message":"m"}}"#,
+                GatewayErrorKind::Overloaded,
+            ),
+            (
+                r#"{"type":"error","error":{"type":"permission_error","message":"m"}}"#,
+                GatewayErrorKind::Forbidden,
+            ),
+        ] {
+            assert_eq!(in_answer(body).kind, kind, "{body}");
         }
     }
 

@@ -37,6 +37,7 @@ const CODE_FIELDS: &[&str] = &[
     "reason",
     "error_code",
     "errorCode",
+    "__type",
     "finish_reason",
     "finishReason",
     "native_finish_reason",
@@ -145,7 +146,8 @@ impl ErrorBodyContents {
     fn code(&mut self, code: &str, depth: usize) {
         // Some servers write the status as a text.
         self.named_status(code.parse().ok(), depth);
-        self.codes.push(code.to_lowercase());
+        // Amazon's services name the kind behind the service: `com.amazon.coral.service#ThrottlingException`.
+        self.codes.push(code.rsplit('#').next().unwrap_or(code).to_lowercase());
     }
 
     fn named_status(&mut self, number: Option<u64>, depth: usize) {

@@ -91,9 +91,10 @@ impl ServerErrorFields {
             self.take(inner, depth + 1);
         }
         // OpenRouter says only that a provider failed. The provider's own error is a text beside.
-        let raw = object.get("metadata").and_then(|metadata| metadata.get("raw")?.as_str());
-        if let Some(raw) = raw.filter(|raw| !raw.trim_start().starts_with('<')) {
-            self.say(raw, depth);
+        match object.get("metadata").and_then(|metadata| metadata.get("raw")) {
+            Some(Value::String(raw)) if !raw.trim_start().starts_with('<') => self.say(raw, depth),
+            Some(raw @ Value::Object(_)) => self.take(raw, depth + 1),
+            _ => {}
         }
         // FastAPI, which vLLM and SGLang are built on, names the message `detail`, or `msg` in a list of details. Some
         // servers put an object or a list in the place of a sentence.
@@ -105,6 +106,9 @@ impl ServerErrorFields {
         for key in ["type", "code", "status", "reason", "status_code", "statusCode"] {
             self.word(object.get(key));
         }
+        // Amazon's services name the kind behind the service: `com.amazon.coral.service#ThrottlingException`.
+        let kind = object.get("__type").and_then(Value::as_str);
+        self.words.extend(kind.and_then(|kind| kind.rsplit('#').next()).map(str::to_lowercase));
         let minimax = object.get("status_code").and_then(Value::as_u64);
         if let Some((_, word)) = MINIMAX_CODES.iter().find(|(code, _)| Some(*code) == minimax) {
             self.words.push((*word).to_owned());
@@ -117,11 +121,8 @@ impl ServerErrorFields {
     /// Takes a message. A text that ends in an error object says what that object says.
     fn say(&mut self, text: &str, depth: usize) {
         let text = text.trim();
-        // The first message wins, which is the innermost one, unless it says no more than "Bad Request".
-        if text.is_empty() || self.message.as_ref().is_some_and(|known| !no_reason::is_empty(known)) {
-            return;
-        }
-        if self.message.is_some() && no_reason::is_empty(text) {
+        // The first message wins, which is the innermost one, unless another one says more.
+        if text.is_empty() || self.message.as_ref().is_some_and(|known| !no_reason::says_more(text, known)) {
             return;
         }
         let Some((before, inner)) = error_inside(text) else {

@@ -15,7 +15,7 @@ const EMPTY_WORDS: &[&str] = &[
     "http", "https", "status", "code", "error", "errors", "err", "exception", "fail", "fails", "failed", "failure",
     "bad", "invalid", "malformed", "unprocessable", "entity", "request", "requests", "badrequest", "badrequesterror",
     "apierror", "apistatuserror", "argument", "arguments", "parameter", "parameters", "contains",
-    "upstream", "provider", "server", "client", "backend", "gateway", "proxy", "model", "api", "service",
+    "upstream", "provider", "internal", "server", "client", "backend", "gateway", "proxy", "model", "api", "service",
     "returned", "returns", "body", "responded", "response", "sent", "got", "received",
     "unknown", "unexpected", "unspecified", "generic", "something", "went", "wrong", "occurred", "happened",
     "processing", "process", "processed", "handle", "handled", "please", "try", "again", "check", "see",
@@ -33,8 +33,19 @@ pub(super) fn gives_no_reason(status: Option<u16>, said: &ServerErrorFields, bod
 pub(super) fn is_empty(text: &str) -> bool {
     // RFC 9110 has renamed "Unprocessable Entity". Alone, "content" is a reason.
     let text = text.to_lowercase().replace("unprocessable content", "unprocessable");
-    let mut words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
-    words.all(|word| EMPTY_WORDS.contains(&word))
+    words_of(&text).all(|word| EMPTY_WORDS.contains(&word))
+}
+
+/// Returns whether a text says more than the message that is known so far. A message with a reason is not replaced.
+///
+/// Between two messages without a reason, the outer one counts unless the inner one has more words: "Provider returned
+/// error" tells who failed, and "ERROR" tells nothing.
+pub(super) fn says_more(text: &str, known: &str) -> bool {
+    is_empty(known) && (!is_empty(text) || words_of(text).count() >= words_of(known).count())
+}
+
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use longhaul_core::error::ErrorCode;
 
-use super::{ErrorClassification, has_any, permanent};
+use super::has_any;
 
 /// The status for a valid key of an account without credit.
 const PAYMENT_REQUIRED: u16 = 402;
@@ -10,7 +10,7 @@ const PAYMENT_REQUIRED: u16 = 402;
 /// The beginning of the message of an error that only a payment helps against.
 pub const NO_CREDIT_LEFT: &str = "the account has no credit left, or a payment is due";
 
-/// Codes of an account without credit: OpenAI, Moonshot, Anthropic, Alibaba.
+/// Codes of an account without credit: OpenAI, Moonshot, Anthropic, Alibaba, Codex.
 const NO_CREDIT_CODES: &[&str] = &[
     "insufficient_quota",
     "billing_hard_limit_reached",
@@ -20,10 +20,15 @@ const NO_CREDIT_CODES: &[&str] = &[
     "insufficient_balance",
     "insufficient_credits",
     "payment_required",
+    // LiteLLM
+    "budget_exceeded",
+    // Codex: the plan does not include the model.
+    "usage_not_included",
 ];
 
-/// Sentences of an account without credit: OpenRouter, Anthropic, DeepSeek, xAI, Together, Hugging Face, Mistral, and
-/// several Chinese servers. "You exceeded your current quota" is not among them: Google says so of a minute's limit.
+/// Sentences of an account without credit: OpenRouter, Anthropic, DeepSeek, xAI, Together, Hugging Face, Mistral, LiteLLM,
+/// Google, and several Chinese servers. "You exceeded your current quota" is not among them: Google says so of a minute's
+/// limit.
 const NO_CREDIT: &[&str] = &[
     "insufficient balance",
     "insufficient credit",
@@ -46,42 +51,38 @@ const NO_CREDIT: &[&str] = &[
     "payment is required",
     "overdue payment",
     "account is in arrears",
+    "budget has been exceeded",
+    "specified api usage limits",
+    "please enable billing",
     "余额不足",
     "欠费",
 ];
 
 /// Returns whether only a payment helps against an error.
-fn is_payment_due(status: Option<u16>, message: &str, words: &[String]) -> bool {
+pub(super) fn is_payment_due(status: Option<u16>, message: &str, words: &[String]) -> bool {
     status == Some(PAYMENT_REQUIRED)
         || words.iter().any(|word| NO_CREDIT_CODES.contains(&word.as_str()))
         || matches!(status, None | Some(400..=429)) && has_any(&message.to_lowercase(), NO_CREDIT)
 }
 
-/// Classifies an error of an account without credit; `None` for every other error. Anthropic tells it with the status and
-/// the type of a bad request.
-pub(super) fn classify(status: Option<u16>, message: &str, words: &[String]) -> Option<ErrorClassification> {
-    let code = match status {
-        Some(429) => ErrorCode::RateLimitExceeded,
-        _ => ErrorCode::Auth,
-    };
-    // A used-up quota is a limit in OpenAI's words, also inside an answer.
-    let is_quota = words.iter().any(|word| word.contains("quota") || word.contains("limit_reached"));
-    let code = if is_quota { ErrorCode::RateLimitExceeded } else { code };
-    is_payment_due(status, message, words).then(|| permanent(code))
-}
+/// The code of every error of an account without credit, whatever its status.
+///
+/// OpenAI tells it with the status of a rate limit, Anthropic with the status and the type of a bad request. Whoever reads
+/// a rate limit waits, and no wait helps.
+pub(super) const CODE: ErrorCode = ErrorCode::Auth;
 
 /// Returns a message that says what is wrong: the key is right, and a payment is due.
-pub(super) fn in_words(message: String, status: Option<u16>, words: &[String]) -> String {
-    match is_payment_due(status, &message, words) {
-        true => format!("{NO_CREDIT_LEFT}: {message}"),
-        false => message,
-    }
+pub(super) fn in_words(message: &str) -> String {
+    format!("{NO_CREDIT_LEFT}: {message}")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use longhaul_core::error::ErrorCode;
 
+    use crate::edit::GatewayErrorKind;
     use crate::server_error::{from_answer, from_response};
 
     const LOW_BALANCE: &str = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}"#;
@@ -89,17 +90,20 @@ mod tests {
 
     #[test]
     fn an_account_without_credit_is_told_as_such_and_not_asked_again() {
-        for (status, body, code) in [
-            (402, "", ErrorCode::Auth),
-            (402, r#"{"error":{"message":"Insufficient credits","code":402}}"#, ErrorCode::Auth),
-            (400, LOW_BALANCE, ErrorCode::Auth),
-            (400, r#"{"code":"Arrearage","message":"Access denied"}"#, ErrorCode::Auth),
-            (403, r#"{"error":"Your team has used all available credits"}"#, ErrorCode::Auth),
-            (429, QUOTA, ErrorCode::RateLimitExceeded),
-            (429, r#"{"error":{"message":"Insufficient balance"}}"#, ErrorCode::RateLimitExceeded),
+        for (status, body) in [
+            (402, ""),
+            (402, r#"{"error":{"message":"Insufficient credits","code":402}}"#),
+            (400, LOW_BALANCE),
+            (400, r#"{"code":"Arrearage","message":"Access denied"}"#),
+            (403, r#"{"error":"Your team has used all available credits"}"#),
+            (429, QUOTA),
+            (429, r#"{"error":{"message":"Insufficient balance"}}"#),
+            (429, r#"{"error":{"type":"usage_not_included","message":"Upgrade to Plus"}}"#),
         ] {
-            let error = from_response(status, None, body.to_owned());
-            assert_eq!((error.code, error.retryable), (code, false), "{status} {body}");
+            let error = from_response(status, Some(Duration::from_secs(9)), body.to_owned());
+            assert_eq!((error.code, error.retryable), (ErrorCode::Auth, false), "{status} {body}");
+            assert!(error.is_payment_due && error.retry_after.is_none(), "no wait helps: {body}");
+            assert_eq!(GatewayErrorKind::from_server_error(&error), GatewayErrorKind::Billing, "{body}");
             assert!(error.refusal.is_none(), "no part is to blame: {body}");
             assert!(error.message.starts_with("the account has no credit left"), "{}", error.message);
         }
@@ -108,9 +112,10 @@ mod tests {
             empty,
             "the account has no credit left, or a payment is due: the server gave no reason (HTTP 402)"
         );
-        let inside = from_answer(QUOTA);
-        assert_eq!((inside.code, inside.retryable), (ErrorCode::RateLimitExceeded, false));
-        assert!(!from_answer(LOW_BALANCE).retryable && from_answer(LOW_BALANCE).refusal.is_none());
+        for inside in [from_answer(QUOTA), from_answer(LOW_BALANCE)] {
+            assert_eq!((inside.code, inside.retryable), (ErrorCode::Auth, false), "{inside:?}");
+            assert!(inside.is_payment_due && inside.refusal.is_none(), "{inside:?}");
+        }
     }
 
     #[test]

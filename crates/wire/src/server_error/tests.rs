@@ -1,3 +1,5 @@
+mod servers;
+
 use super::*;
 
 /// (status, body, code, retryable)
@@ -27,7 +29,9 @@ const BY_STATUS: &[(u16, &str, ErrorCode, bool)] = &[
     (422, r#"{"detail":[{"msg":"field required"}]}"#, ErrorCode::InvalidRequest, false),
     (429, "", ErrorCode::RateLimitExceeded, true),
     (429, r#"{"error":{"message":"m","type":"tokens","code":"rate_limit_exceeded"}}"#, ErrorCode::RateLimitExceeded, true),
-    (429, r#"{"error":{"message":"m","type":"insufficient_quota","code":"insufficient_quota"}}"#, ErrorCode::RateLimitExceeded, false),
+    (429, r#"{"error":{"message":"m","type":"insufficient_quota","code":"insufficient_quota"}}"#, ErrorCode::Auth, false),
+    // Codex: the limit of a plan passes.
+    (429, r#"{"error":{"type":"usage_limit_reached","message":"The usage limit has been reached","plan_type":"plus","resets_at":1800000000}}"#, ErrorCode::RateLimitExceeded, true),
     (500, r#"{"error":{"code":500,"message":"boom","type":"server_error"}}"#, ErrorCode::ThirdParty, true),
     (501, r#"{"error":{"code":501,"message":"no","type":"not_supported_error"}}"#, ErrorCode::InvalidRequest, false),
     (502, "<html><body>Bad Gateway</body></html>", ErrorCode::ThirdParty, true),
@@ -57,7 +61,8 @@ const IN_BAND: &[(&str, ErrorCode, bool)] = &[
     // OpenRouter gives the upstream's status as a number inside the error.
     (r#"{"error":{"code":429,"message":"Provider returned error"}}"#, ErrorCode::RateLimitExceeded, true),
     (r#"{"error":{"code":"rate_limit_exceeded","message":"slow down"}}"#, ErrorCode::RateLimitExceeded, true),
-    (r#"{"error":{"code":"insufficient_quota","message":"pay"}}"#, ErrorCode::RateLimitExceeded, false),
+    (r#"{"error":{"code":"insufficient_quota","message":"pay"}}"#, ErrorCode::Auth, false),
+    (r#"{"error":{"type":"usage_limit_reached","message":"The usage limit has been reached"}}"#, ErrorCode::RateLimitExceeded, true),
     (r#"{"error":{"type":"authentication_error","message":"who"}}"#, ErrorCode::Auth, false),
     (r#"{"error":{"type":"timeout_error","message":"late"}}"#, ErrorCode::Timeout, true),
     (r#"{"error":{"code":"tool_use_failed","type":"invalid_request_error","message":"m","status_code":400}}"#, ErrorCode::ThirdParty, true),
@@ -243,6 +248,30 @@ fn the_error_of_a_provider_behind_a_router_is_told() {
     let body =
         r#"{"error":{"message":"Provider returned error","code":502,"metadata":{"raw":"engine died"}}}"#;
     assert_eq!(from_response(502, None, body.to_owned()).message, "engine died (HTTP 502)");
+}
+
+#[test]
+fn an_inner_text_is_told_only_if_it_says_more_than_the_outer_one() {
+    for (outer, raw, told) in [
+        ("Provider returned error", r#""ERROR""#, "Provider returned error"),
+        ("Provider returned error", r#""""#, "Provider returned error"),
+        ("Provider returned error", r#""null""#, "Provider returned error"),
+        ("Provider returned error", r#""{}""#, "Provider returned error"),
+        ("Provider returned error", r#""Internal Server Error""#, "Provider returned error"),
+        ("Provider returned error", r#""<html>502</html>""#, "Provider returned error"),
+        ("Provider returned error", r#"{"error":{"message":"ERROR"}}"#, "Provider returned error"),
+        ("Provider returned error", r#"{"error":{"message":"no such image"}}"#, "no such image"),
+        ("Provider returned error", "17", "Provider returned error"),
+        (
+            "The model x is not available in your region",
+            r#""ERROR""#,
+            "The model x is not available in your region",
+        ),
+        ("Error", r#""Bad request from upstream provider""#, "Bad request from upstream provider"),
+    ] {
+        let body = format!(r#"{{"error":{{"message":"{outer}","code":400,"metadata":{{"raw":{raw}}}}}}}"#);
+        assert_eq!(from_response(400, None, body).message, format!("{told} (HTTP 400)"), "{raw}");
+    }
 }
 
 #[test]

@@ -62,7 +62,70 @@ const FIELDS: &[(&str, Option<f64>)] = &[
     ("retryinseconds", Some(1.0)),
     ("resetinseconds", Some(1.0)),
     ("resetsinseconds", Some(1.0)),
+    // Hugging Face: the time until a model is loaded.
+    ("estimatedtime", Some(1.0)),
+    ("resetafter", Some(1.0)),
+    ("resetafterseconds", Some(1.0)),
 ];
+
+/// Fields with the moment of the next request, in lower case and without underscores and dashes: a number of seconds or
+/// milliseconds since 1970, or a text in the form of RFC 3339. Codex writes `resets_at`.
+const MOMENT_FIELDS: &[&str] = &[
+    "resetsat",
+    "resetat",
+    "resettime",
+    "resettimestamp",
+    "retryat",
+    "nextretryat",
+    "availableat",
+    "ratelimitreset",
+];
+
+/// Returns the wait until the moment that an error names as that of the next request: `resets_at` of Codex. A moment in
+/// the past is no wait.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use longhaul_wire::server_error::wait_of_body;
+///
+/// let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+/// let body = r#"{"error":{"type":"usage_limit_reached","resets_at":1800003600}}"#;
+/// assert_eq!(wait_of_body(body, now), Some(Duration::from_secs(3_600)));
+/// ```
+pub fn wait_of_body(body: &str, now: SystemTime) -> Option<Duration> {
+    let text = body.to_ascii_lowercase();
+    if !["reset", "retry", "available"].iter().any(|word| text.contains(word)) {
+        return None;
+    }
+    moment_in(&serde_json::from_str(body).ok()?, now, 0)
+}
+
+fn moment_in(value: &Value, now: SystemTime, depth: usize) -> Option<Duration> {
+    match value {
+        _ if depth > MAX_DEPTH => None,
+        Value::Array(items) => items.iter().find_map(|item| moment_in(item, now, depth + 1)),
+        Value::Object(fields) => {
+            let own = fields.iter().find_map(|(name, field)| wait_of_moment(name, field, now));
+            own.or_else(|| fields.values().find_map(|field| moment_in(field, now, depth + 1)))
+        }
+        _ => None,
+    }
+}
+
+fn wait_of_moment(name: &str, field: &Value, now: SystemTime) -> Option<Duration> {
+    let name = name.to_ascii_lowercase().replace(['_', '-'], "");
+    if !MOMENT_FIELDS.contains(&name.as_str()) {
+        return None;
+    }
+    match field {
+        // A small number is no moment, and may be anything.
+        Value::Number(number) if number.as_f64()? < MIN_UNIX_SECONDS => None,
+        Value::Number(number) => wait_of_header(&number.to_string(), now),
+        Value::String(text) if text.trim().parse().is_ok_and(|number: f64| number < MIN_UNIX_SECONDS) => None,
+        Value::String(text) => wait_of_header(text, now),
+        _ => None,
+    }
+}
 
 /// Returns the wait that an error asks for: in a field of `body`, else in the words of `message`.
 pub(super) fn read(message: &str, body: &str) -> Option<Duration> {
@@ -110,7 +173,7 @@ fn duration_of(seconds: f64) -> Option<Duration> {
 fn in_fields(body: &str) -> Option<Duration> {
     // Most errors have no such field, and need no second parse.
     let text = body.to_ascii_lowercase();
-    if !text.contains("retry") && !text.contains("reset") {
+    if !["retry", "reset", "estimated_time"].iter().any(|word| text.contains(word)) {
         return None;
     }
     field_in(&serde_json::from_str(body).ok()?, 0)
@@ -229,6 +292,30 @@ mod tests {
             [r#"{"retryDelay":5}"#, r#"{"retry_after":-3}"#, r#"{"retry_after":null}"#, "retry_after: 5"]
         {
             assert_eq!(read("", body), None, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_moment_in_a_field_is_a_wait_from_now() {
+        let now = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        for (body, seconds) in [
+            (r#"{"error":{"type":"usage_limit_reached","plan_type":"plus","resets_at":1800010800}}"#, 10_800),
+            (r#"{"detail":{"code":"usage_limit_reached","resets_at":"1800000060"}}"#, 60),
+            (r#"{"error":{"reset_at":1800000007000}}"#, 7),
+            (r#"[{"error":{"metadata":{"resetAt":"2027-01-15T08:00:07Z"}}}]"#, 7),
+            (r#"{"error":{"resets_at":1700000000}}"#, 0),
+        ] {
+            assert_eq!(wait_of_body(body, now), Some(Duration::from_secs(seconds)), "{body}");
+        }
+        for body in [
+            r#"{"error":{"resets_at":5}}"#,
+            r#"{"error":{"resets_at":"5"}}"#,
+            r#"{"error":{"resets_at":null}}"#,
+            r#"{"error":{"resets_at":9999999999999999}}"#,
+            r#"{"error":{"message":"resets_at 1800000007"}}"#,
+            "resets_at",
+        ] {
+            assert_eq!(wait_of_body(body, now), None, "{body}");
         }
     }
 

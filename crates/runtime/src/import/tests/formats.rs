@@ -306,7 +306,7 @@ fn a_claude_code_session() {
       start c2
       result c2 Error: two
     user m10: go on
-    StepFailed { step_id: StepId("s2"), code: RateLimitExceeded, message: "API Error: 429 slow down", used_tokens: None, limit_tokens: None, usage: None }
+    StepFailed { step_id: StepId("s2"), code: RateLimitExceeded, message: "API Error: 429 slow down", used_tokens: None, limit_tokens: None, usage: None, is_permanent: false }
     compaction e1 LogRange { from: 2, to: 11 }: 5000 -> 0 tokens, 6 -> 1 messages
     assistant m13 s3 Length None: Made up []
       usage None

@@ -12,6 +12,7 @@ use longhaul_core::usage::Usage;
 use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 use longhaul_wire::response_writer::ModelEvent;
+use longhaul_wire::server_error::NO_CREDIT_LEFT;
 use tokio::sync::mpsc;
 
 use super::conversation_index::{ConversationPrefix, TurnPosition};
@@ -269,6 +270,8 @@ fn failed(code: ErrorCode, message: String) -> GatewayError {
         ErrorCode::RateLimitExceeded => GatewayErrorKind::RateLimit,
         ErrorCode::Timeout => GatewayErrorKind::Timeout,
         ErrorCode::ContextOverflow => GatewayErrorKind::ContextOverflow,
+        // The code alone does not tell a payment that is due from a wrong key.
+        ErrorCode::Auth if message.starts_with(NO_CREDIT_LEFT) => GatewayErrorKind::Billing,
         ErrorCode::Auth => GatewayErrorKind::Auth,
         ErrorCode::InvalidRequest | ErrorCode::Refused => GatewayErrorKind::Invalid,
         ErrorCode::Network => GatewayErrorKind::Unreachable,

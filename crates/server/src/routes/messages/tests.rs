@@ -193,6 +193,7 @@ impl Log {
             used_tokens: None,
             limit_tokens: None,
             usage: None,
+            is_permanent: false,
         });
     }
 

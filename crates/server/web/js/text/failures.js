@@ -19,12 +19,17 @@ const FAILURES = {
 
 const KEPT = 'Everything up to here is kept.';
 
+/** An account without credit has the code of a wrong key, but its key is right. */
+const NO_CREDIT = 'the account has no credit left';
+const PAYMENT = ['The account at the provider of the model has no credit left, or a payment is due.', 'Pay there or choose another model, then try again.'];
+
 /** Words of errors that say no more than their code does. */
 const PLAIN = ['the process ended during the run', 'the process ended during the call'];
 
 /** `{text, detail, help}` of a failed run; `detail` is what was said of it beyond its kind. */
 export function failureOf(error) {
-  const [text, help] = FAILURES[error?.code] ?? ['The run failed.', 'Try again. If it fails again, the log of Longhaul names the cause.'];
+  const isPayment = error?.code === 'auth' && Boolean(error.message?.startsWith(NO_CREDIT));
+  const [text, help] = isPayment ? PAYMENT : FAILURES[error?.code] ?? ['The run failed.', 'Try again. If it fails again, the log of Longhaul names the cause.'];
   const early = error?.code === 'truncated-stream' ? error.message?.match(/^the model server at (\S+) ended its answer early/)?.[1] : null;
   if (early) return { text: `The model server at ${early} ended the answer early. ${KEPT}`, detail: '', help };
   const detail = error?.message && !PLAIN.includes(error.message) ? upper(error.message) : '';

@@ -32,6 +32,8 @@ pub(super) const OTHERS: &[(&str, Option<u16>, &str)] = &[
     ("the request repeated", Some(422), r#"{"detail":[{"msg":"field required","input":"prompt is too long: 9 tokens > 8 maximum"}]}"#),
     ("the answer repeated", None, r#"{"error":{"message":"bad call","code":"tool_use_failed","failed_generation":"context length exceeded"}}"#),
     ("wrong model", Some(400), "Invalid model: x"),
+    ("empty 400", Some(400), ""),
+    ("empty 400, in words", Some(400), "400 status code (no body)"),
     ("empty 401", Some(401), ""),
     ("nothing said", None, ""),
     ("a key", Some(401), "Invalid API key"),

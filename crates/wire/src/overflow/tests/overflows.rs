@@ -14,7 +14,6 @@ pub(super) const OVERFLOWS: &[(&str, &str, Option<u16>, &str, Numbers)] = &[
     ("llama.cpp, fields only", "llama.cpp PR 15780", Some(400), r#"{"error":{"message":"m","type":"exceed_context_size_error","n_prompt_tokens":9,"n_ctx":4}}"#, (Some(9), Some(4))),
     ("Anthropic 413", "opencode, goose", Some(413), r#"{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}"#, NONE),
     ("proxy 413", "opencode", Some(413), "<html><h1>413 Request Entity Too Large</h1></html>", NONE),
-    ("empty 400", "opencode", Some(400), "", NONE),
     ("empty 413", "opencode", Some(413), " \n", NONE),
     ("empty, in words", "pi, opencode", None, "413 status code (no body)", NONE),
     ("Anthropic stop reason", "opencode, fantasy", None, r#"{"stop_reason":"model_context_window_exceeded"}"#, NONE),
