@@ -75,6 +75,7 @@ impl Budget {
 /// The condition under which a strategy acts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum StrategyTrigger {
     /// The usable room is full.
     Overflow,

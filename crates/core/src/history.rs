@@ -104,6 +104,7 @@ pub struct ViewEditState {
 
 /// The reason why a log cannot be folded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum HistoryFoldError {
     /// The event's position does not follow the newest position.
     #[error("event {found} follows event {last}")]
@@ -125,6 +126,7 @@ pub enum HistoryFoldError {
 
 /// The reason why an undo is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum UndoError {
     /// No active edit or omission has the name.
     #[error("no active edit {0}")]

@@ -70,6 +70,7 @@ pub struct Message {
 /// A piece of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Part {
     /// Plain text.
     Text(TextPart),
@@ -284,6 +285,27 @@ pub struct OpaquePart {
     pub native: RawJson,
 }
 
+/// Adds the blobs that the parts name, those of nested results included.
+#[doc(hidden)]
+pub fn collect_blobs<'p>(parts: &'p [Part], named: &mut Vec<&'p BlobRef>) {
+    for part in parts {
+        // Every kind is listed, so that a new kind does not compile until its author has looked for its blobs.
+        match part {
+            Part::Image(media) | Part::File(media) => named.push(&media.blob),
+            Part::ToolResult(result) => result.collect_blobs(named),
+            Part::Text(_) | Part::Reasoning(_) | Part::ToolCall(_) | Part::Opaque(_) => {}
+        }
+    }
+}
+
+impl ToolResult {
+    /// Adds the blobs of the result: its media, and the whole output of a shortened one.
+    pub(crate) fn collect_blobs<'p>(&'p self, named: &mut Vec<&'p BlobRef>) {
+        collect_blobs(&self.content, named);
+        named.extend(self.truncated.as_ref().map(|truncation| &truncation.blob));
+    }
+}
+
 impl Part {
     /// Creates a text part without a native item.
     pub fn text(text: impl Into<String>) -> Self {
@@ -322,6 +344,7 @@ impl Message {
 /// The reason why a model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ModelStopReason {
     /// The model ended the answer.
     Stop,

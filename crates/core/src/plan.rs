@@ -121,6 +121,7 @@ impl CompactionPolicy {
 
 /// The model that writes summaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub enum SummaryWriterModel {
     /// The session's own model.
     #[default]
@@ -172,6 +173,7 @@ impl Default for PruneOptions {
 
 /// The reason why a plan is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PlanTrigger {
     /// A step is due: the planner acts only if the trigger is reached.
     Routine,
@@ -189,6 +191,7 @@ pub enum PlanTrigger {
 
 /// The planner's decision.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Plan {
     /// Send the view unchanged.
     Fits,

@@ -96,6 +96,7 @@ pub trait CompactionStrategy: Send + Sync {
 
 /// The part of the view that no selection may drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ProtectionLevel {
     /// The newest turns.
     Turns,
@@ -158,6 +159,7 @@ impl ShortenedMessage {
 
 /// The replacement of dropped units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum UnitReplacement {
     /// A note with the handles; no model call.
     Note,

@@ -123,6 +123,7 @@ impl fmt::Display for ImportWarning {
 
 /// A place in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum ImportPosition {
     /// A line, from 1.
     Line(usize),

@@ -50,6 +50,7 @@ pub struct SettingsOverrides {
 
 /// The condition under which a strategy acts.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum TriggerChoice {
     /// The strategy's own condition.
     None,

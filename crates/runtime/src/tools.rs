@@ -170,6 +170,7 @@ pub struct ToolOutput {
 
 /// A piece of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ToolOutputPart {
     /// Text.
     Text(String),
@@ -186,6 +187,7 @@ pub enum ToolOutputPart {
 
 /// The end of an answer that matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PreservedEnd {
     /// The start.
     Head,

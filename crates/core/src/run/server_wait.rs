@@ -35,6 +35,7 @@ pub struct ServerWait {
 
 /// The reason why a model call is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum WaitReason {
     /// The server cannot be reached, or answers with an error of its own.
     Outage,

@@ -380,6 +380,7 @@ impl Log {
                     Err(_) => return,
                 }
             }
+            other => panic!("{other:?}"),
         };
         self.commit(edit);
     }

@@ -413,7 +413,7 @@ fn chosen<'s>(refusal: &PartRefusal, suspects: &[&'s SuspectedPart], attempt: u3
         Some(RefusedPart::Reasoning(item)) => {
             proofs().filter(|part| part.json.contains(item.as_str())).collect()
         }
-        Some(RefusedPart::Blob(_) | RefusedPart::Text(_)) | None => Vec::new(),
+        _ => Vec::new(),
     };
     if !named.is_empty() {
         return named;

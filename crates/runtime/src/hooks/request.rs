@@ -179,6 +179,7 @@ pub struct PreToolUseResponse {
 /// The decision whether a tool may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum PreToolUseDecision {
     /// The hook does not mind. Rules and people have decided before the hook is asked.
     Allow,

@@ -25,6 +25,7 @@ pub struct ViewUnit {
 
 /// The kind of a group of view items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ViewUnitKind {
     /// A typed message.
     Typed,
