@@ -486,6 +486,7 @@ pub enum OmittedPart {
 /// The outcome of the check of a model's summary.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct SummaryCheck {
     /// `true` if the edit has a summary that passed the check; `false` for an extract in its place.
     pub checked: bool,

@@ -91,6 +91,7 @@ pub struct History {
 
 /// An edit of the view, with the edit's present effect.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ViewEditState {
     /// The edit as the log stores it.
     pub edit: Arc<ViewEdit>,

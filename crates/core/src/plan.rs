@@ -205,6 +205,7 @@ pub enum Plan {
 
 /// The sizes of a request that does not fit, in tokens. Bounds include the expected error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ContextOverflow {
     /// The size of system prompt and tools.
     pub fixed_tokens: u64,

@@ -118,6 +118,7 @@ impl ProtectionLevel {
 
 /// The units that a strategy drops, and their replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CompactionSelection {
     /// One flag for each unit: `true` if the unit is dropped.
     pub gone: Vec<bool>,
@@ -211,6 +212,7 @@ impl UnitReplacement {
 
 /// The facts that are known before a step without a look at the view. All sizes are in tokens.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ThresholdInput<'a> {
     /// The most that a request may have.
     pub usable_tokens: u64,

@@ -124,6 +124,7 @@ pub struct ToolProgress {
 
 /// The limits of the built-in tools. The defaults are those of the configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolLimits {
     /// The maximum number of lines that `read` returns.
     pub read_max_lines: usize,

@@ -156,6 +156,7 @@ pub enum FolderEntryKind {
 
 /// An entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FolderEntry {
     /// The entry's name.
     pub name: OsString,

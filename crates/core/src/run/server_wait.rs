@@ -20,6 +20,7 @@ use crate::moment::{length_in_words, utc_moment};
 
 /// A wait for the next attempt of a model call.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerWait {
     /// The kind of failure.
     pub reason: WaitReason,

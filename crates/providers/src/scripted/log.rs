@@ -38,6 +38,7 @@ pub enum ScriptedCallOutcome {
 
 /// A call.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ScriptedCallRecord {
     /// The purpose of the call.
     pub kind: ScriptedCallKind,

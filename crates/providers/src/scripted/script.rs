@@ -75,6 +75,7 @@ impl fmt::Debug for ModelScript {
 
 /// An answer: content, end and reported usage.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ScriptedAnswer {
     /// The content, in order.
     pub say: Vec<ScriptedPart>,

@@ -11,6 +11,7 @@ use crate::{DeclaredLimits, FeatureSupport, Limits, ReasoningScope};
 
 /// The quirks of a family of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerFamily {
     /// The family's name, for people.
     pub name: &'static str,
