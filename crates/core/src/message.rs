@@ -12,6 +12,7 @@ use crate::ids::{CallId, MessageId};
 /// keys survive.
 // Not `serde_json::Value`, which changes numbers and escapes, and not `RawValue`, which internally tagged enums
 // cannot read (decision 0002).
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RawJson(pub String);
@@ -31,6 +32,7 @@ impl fmt::Debug for RawJson {
 }
 
 /// The author of a message.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -43,6 +45,7 @@ pub enum Role {
 }
 
 /// The model that wrote a message, and the wire. Native parts are sent back to no other model.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ModelOrigin {
     /// The provider as configured, for example `openai-compatible`.
@@ -68,6 +71,7 @@ pub struct Message {
 }
 
 /// A piece of a message.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -89,6 +93,7 @@ pub enum Part {
 }
 
 /// Text, with the provider's own item beside if there was one.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextPart {
     /// The text.
@@ -99,6 +104,7 @@ pub struct TextPart {
 }
 
 /// Reasoning: the part that may be shown, and the item for the provider's own verification.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReasoningPart {
     /// The readable part; empty for encrypted or redacted reasoning.
@@ -109,6 +115,7 @@ pub struct ReasoningPart {
 }
 
 /// A tool call.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The call's name in this project, unique in the session.
@@ -170,6 +177,7 @@ pub fn may_be_no_arguments(begun: &str) -> bool {
 }
 
 /// The outcome of a tool call.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolStatus {
@@ -184,6 +192,7 @@ pub enum ToolStatus {
 }
 
 /// A tool's answer to one call.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// The call that this result answers.
@@ -201,6 +210,7 @@ pub struct ToolResult {
 ///
 /// The kept text is `head + tail`, and the marker is inserted at `head_bytes` when the view is built. The marker
 /// contains the result's own position in the log, which is known only once the result is stored.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutputTruncation {
@@ -218,6 +228,7 @@ pub struct OutputTruncation {
 }
 
 /// Content addressed by hash.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BlobRef {
@@ -234,6 +245,7 @@ impl fmt::Display for BlobRef {
 }
 
 /// A picture or a file.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MediaPart {
@@ -277,6 +289,7 @@ impl MediaPart {
 }
 
 /// A provider's block that this crate does not model.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpaquePart {
     /// The provider's name of the kind, for example `server_tool_use`.

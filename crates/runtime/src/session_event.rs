@@ -10,6 +10,7 @@ use longhaul_core::ids::{
 use longhaul_core::message::{ModelOrigin, Part, Role, ToolStatus};
 use longhaul_core::queue::QueuedMessage;
 use longhaul_core::usage::Usage;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -18,7 +19,7 @@ use crate::api_events::ApiEvent;
 
 /// An event of a session. The JSON form is an object with the field `type`, for example
 /// `{"type":"text-delta","text":"Hel","stepId":"…","messageId":"…","offset":0}`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum SessionEvent {
@@ -163,7 +164,7 @@ pub enum SessionEvent {
         call_id: CallId,
         /// The tool.
         tool_name: Option<String>,
-        /// The arguments, as in [`SessionEvent::ToolCall`].
+        /// The arguments, as in `ToolCall`.
         arguments: Value,
         /// The arguments as written by the model.
         arguments_text: Option<String>,
@@ -268,7 +269,7 @@ pub enum SessionEvent {
     },
     /// Old messages gave way to a summary or a note.
     Compacted {
-        /// The compaction, for [`Session::undo`](crate::session::Session::undo).
+        /// The compaction, for `Session::undo`.
         edit_id: EditId,
         /// The strategy.
         strategy: String,
@@ -288,7 +289,7 @@ pub enum SessionEvent {
     },
     /// Old tool results gave way to placeholders.
     Pruned {
-        /// The edit, for [`Session::undo`](crate::session::Session::undo).
+        /// The edit, for `Session::undo`.
         edit_id: EditId,
         /// The strategy.
         #[serde(default)]
@@ -319,7 +320,7 @@ pub enum SessionEvent {
     },
     /// Parts were left out of the view after a refusal by the model's server.
     Omitted {
-        /// The edit, for [`Session::undo`](crate::session::Session::undo).
+        /// The edit, for `Session::undo`.
         edit_id: EditId,
         /// The reason.
         reason: String,
@@ -368,7 +369,7 @@ pub enum SessionEvent {
 }
 
 /// The author of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum MessageSource {
@@ -383,6 +384,16 @@ pub enum MessageSource {
 }
 
 impl SessionEvent {
+    /// Returns the JSON Schema of an event in its JSON form. `docs/events.schema.json` has the same text.
+    ///
+    /// ```
+    /// use longhaul::SessionEvent;
+    /// assert_eq!(SessionEvent::json_schema()["title"], "SessionEvent");
+    /// ```
+    pub fn json_schema() -> Value {
+        schemars::schema_for!(Self).to_value()
+    }
+
     /// Returns the typed form of an announcement. The result is `None` for an announcement that repeats another, such
     /// as the empty piece that ends a text.
     #[doc(hidden)]
