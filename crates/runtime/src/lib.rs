@@ -162,9 +162,12 @@
 //!
 //! | feature | default | adds |
 //! |---|---|---|
+//! | `compression` | yes | answers that a server compresses unasked are read |
+//! | `http2` | yes | HTTP/2, where a server offers it |
 //! | `images` | yes | pictures are decoded, checked and made smaller for the model's server. Without it, a picture within the server's limits is sent as it is, and a larger one is left out with a note |
 //! | `mcp` | yes | the module `mcp`: the tools of MCP servers |
 //! | `sqlite` | yes | `AgentBuilder::sqlite` keeps sessions in a folder; the crate `store_sqlite` |
+//! | `yaml` | yes | agent files in YAML; without it they are JSON |
 //! | `import` | no | the module `import`: sessions from the files of other programs |
 //! | `telemetry` | no | spans and metrics for OpenTelemetry ([`telemetry`]) |
 //! | `tokenizers` | no | the key `context.tokenCounter` of an agent file: the vocabularies of OpenAI's models, and any `tokenizer.json` |
