@@ -106,8 +106,9 @@
 //!
 //! # A strategy
 //!
-//! A [`CompactionStrategy`](core::strategy::CompactionStrategy) chooses which messages make room, and when. The planner
-//! keeps tool calls with their results and the newest message, and checks that the request becomes smaller:
+//! A [`CompactionStrategy`](core::strategy::CompactionStrategy) chooses which messages make room, and when. `choose` flags
+//! the units of the view to drop; a unit is one message, or an answer with the results of its tools. The planner keeps tool
+//! calls with their results and the newest message, and checks that the request becomes smaller:
 //!
 //! ```
 //! use longhaul::prelude::*;

@@ -33,11 +33,11 @@ fn read_node(whole: &str, value: &str, depth: usize) -> Result<ConfigNode, Box<C
     let value = match value.as_bytes().first() {
         Some(b'{') => {
             let RawEntries(entries) = serde_json::from_str(value).map_err(refuse)?;
-            let entry = |(key, value): (String, &RawValue)| {
+            let entry = |(key, value): (String, &RawValue)| -> Result<_, Box<ConfigProblem>> {
                 let node = read_node(whole, value.get(), depth + 1)?;
                 Ok(ConfigEntry { key, at: node.at, node })
             };
-            ConfigValue::Map(entries.into_iter().map(entry).collect::<Result<_, Box<ConfigProblem>>>()?)
+            ConfigValue::Map(entries.into_iter().map(entry).collect::<Result<_, _>>()?)
         }
         Some(b'[') => {
             let items: Vec<&RawValue> = serde_json::from_str(value).map_err(refuse)?;
