@@ -43,7 +43,7 @@ pub enum SessionEvent {
     },
     /// The model's server cannot be used now and is asked again later.
     Waiting {
-        /// The kind of failure: `outage`, `rate-limit` or `broken-answer`.
+        /// The kind of failure: `outage`, `rate-limit`, `broken-answer` or `refusal`.
         reason: String,
         /// The number of the next attempt, from 1 for the first repetition.
         attempt: u32,

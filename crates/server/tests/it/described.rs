@@ -126,6 +126,41 @@ fn every_described_event_has_a_type() {
     }
 }
 
+/// Returns the words that a schema allows, sorted.
+fn words(schema: &Value) -> Vec<&str> {
+    let listed = schema["enum"].as_array().into_iter().flatten();
+    let each = schema["oneOf"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .flat_map(|one| one.get("const").into_iter().chain(one["enum"].as_array().into_iter().flatten()));
+    let mut words: Vec<&str> = listed.chain(each).map(|word| word.as_str().unwrap()).collect();
+    words.sort_unstable();
+    words
+}
+
+/// The words of the description are those of the types in [`SessionEvent`].
+#[test]
+fn events_have_the_words_of_the_library() {
+    let schema = SessionEvent::json_schema();
+    let described = |name: &str| words(&DOCUMENT["components"]["schemas"][name]);
+    let typed = |name: &str| words(&schema["$defs"][name]);
+    for (name, of_library) in [
+        ("Cut", "PartialAnswerReason"),
+        ("EditReason", "EditReason"),
+        ("FinishReason", "RunEnd"),
+        ("Outcome", "ToolStatus"),
+        ("Role", "Role"),
+        ("Source", "MessageSource"),
+    ] {
+        assert!(!typed(of_library).is_empty(), "{of_library} is not in the schema");
+        assert_eq!(described(name), typed(of_library), "{name}");
+    }
+    // The API has some codes more.
+    let codes = described("ProblemCode");
+    assert!(typed("ErrorCode").iter().all(|code| codes.contains(code)), "{codes:?}");
+}
+
 /// The description that is committed is the one that is made.
 #[test]
 fn the_committed_description_is_the_newest() {
