@@ -252,6 +252,7 @@ impl fmt::Display for ContextOverflow {
 
 /// The sizes of system prompt and tools that the planner uses, in estimated tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PlannedPrefixTokens {
     /// The size in the present request.
     pub now: u64,

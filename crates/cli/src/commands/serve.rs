@@ -114,14 +114,12 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     tracing::info!(%address, gateway = gateway.is_some(), model = ?chosen, "the server listens");
     let is_open = loaded.config.gateway.auth == GatewayAuth::OpenOnLoopback;
     let has_gateway = gateway.is_some();
-    let mut config = HttpServerConfig {
-        counters,
-        gateway,
-        gateway_is_open: is_open,
-        keeping: upkeep
-            .map(|upkeep| MaintenanceConfig { upkeep, sessions: loaded.config.server.keep_sessions }),
-        ..config(&loaded, token, address, is_demo)
-    };
+    let mut config = config(&loaded, token, address, is_demo);
+    config.counters = counters;
+    config.gateway = gateway;
+    config.gateway_is_open = is_open;
+    config.keeping =
+        upkeep.map(|upkeep| MaintenanceConfig { upkeep, sessions: loaded.config.server.keep_sessions });
     // Other nodes send requests to this name, and a request under an unknown name is refused before anything else.
     config.allowed_hosts.extend(args.advertise.clone());
     let agent = runtime.agent();
