@@ -164,7 +164,7 @@ pub enum SessionEvent {
         call_id: CallId,
         /// The tool.
         tool_name: Option<String>,
-        /// The arguments, as in `ToolCall`.
+        /// The arguments, as in [`SessionEvent::ToolCall`].
         arguments: Value,
         /// The arguments as written by the model.
         arguments_text: Option<String>,
@@ -269,7 +269,7 @@ pub enum SessionEvent {
     },
     /// Old messages gave way to a summary or a note.
     Compacted {
-        /// The compaction, for `Session::undo`.
+        /// The compaction, for [`Session::undo`](crate::session::Session::undo).
         edit_id: EditId,
         /// The strategy.
         strategy: String,
@@ -289,7 +289,7 @@ pub enum SessionEvent {
     },
     /// Old tool results gave way to placeholders.
     Pruned {
-        /// The edit, for `Session::undo`.
+        /// The edit, for [`Session::undo`](crate::session::Session::undo).
         edit_id: EditId,
         /// The strategy.
         #[serde(default)]
@@ -320,7 +320,7 @@ pub enum SessionEvent {
     },
     /// Parts were left out of the view after a refusal by the model's server.
     Omitted {
-        /// The edit, for `Session::undo`.
+        /// The edit, for [`Session::undo`](crate::session::Session::undo).
         edit_id: EditId,
         /// The reason.
         reason: String,
@@ -391,7 +391,9 @@ impl SessionEvent {
     /// assert_eq!(SessionEvent::json_schema()["title"], "SessionEvent");
     /// ```
     pub fn json_schema() -> Value {
-        schemars::schema_for!(Self).to_value()
+        let mut schema = schemars::schema_for!(Self).to_value();
+        remove_links(&mut schema);
+        schema
     }
 
     /// Returns the typed form of an announcement. The result is `None` for an announcement that repeats another, such
@@ -410,6 +412,34 @@ impl SessionEvent {
             })),
         }
     }
+}
+
+/// Removes the links of doc comments from a schema's descriptions. They lead nowhere outside of Rust's documentation.
+fn remove_links(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(Value::String(description)) = fields.get_mut("description") {
+                *description = without_links(description);
+            }
+            fields.values_mut().for_each(remove_links);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_links),
+        _ => {}
+    }
+}
+
+/// Returns a doc comment with the names of its links alone: ``[`Session`](crate::Session)`` becomes `` `Session` ``.
+fn without_links(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, link)) = rest.split_once("[`") {
+        let Some((name, after)) = link.split_once("`]") else { break };
+        plain.extend([before, "`", name, "`"]);
+        let target = after.strip_prefix('(').and_then(|target| target.split_once(')'));
+        rest = target.map_or(after, |(_, after)| after);
+    }
+    plain.push_str(rest);
+    plain
 }
 
 /// The fields of an announcement.
@@ -634,6 +664,18 @@ mod tests {
 
     fn event(name: &'static str, payload: Value) -> SessionEvent {
         SessionEvent::from_announcement(&ApiEvent::passing(name, &"s".into(), payload)).unwrap()
+    }
+
+    #[test]
+    fn a_description_names_what_its_doc_comment_links_to() {
+        for (written, plain) in [
+            ("For [`Session::undo`](crate::session::Session::undo).", "For `Session::undo`."),
+            ("As in [`A`] and [`B`](b::B), [1].", "As in `A` and `B`, [1]."),
+            ("No link: [`open", "No link: [`open"),
+        ] {
+            assert_eq!(without_links(written), plain);
+        }
+        assert!(!SessionEvent::json_schema().to_string().contains("[`"));
     }
 
     #[test]
