@@ -60,8 +60,13 @@ impl BodyDecompressor {
             ["deflate"] => Ok(Some(Self::Deflate(ZlibDecoder::new(Vec::new())))),
             _ => {
                 let names: String = names.join(", ").chars().take(MAX_NAME_CHARS).collect();
+                let remedy = if cfg!(feature = "compression") {
+                    ""
+                } else {
+                    " without the Cargo feature `compression`"
+                };
                 Err(ContentCodingError(format!(
-                    "the upstream's answer is coded as `{names}`, which was not asked for and cannot be read"
+                    "the upstream's answer is coded as `{names}`, which was not asked for and cannot be read{remedy}"
                 )))
             }
         }
