@@ -85,8 +85,8 @@ fn of(history: &History, state: &ViewEditState, fits: impl FnOnce() -> bool) -> 
     // Later edits may rest on earlier ones, so the newest is the one that can always be undone.
     let newest = history.edits().iter().rev().find(|state| state.active);
     match history.check_undo(&state.edit.id) {
-        Err(UndoError::NotFound(_)) => UndoOption::Refused("undone since"),
         Err(UndoError::BuiltOn { by, .. }) => UndoOption::After(last(history, by).as_str().to_owned()),
+        Err(_) => UndoOption::Refused("undone since"),
         // Room is checked last, because it needs a count of the whole view.
         Ok(_) if !fits() => UndoOption::Refused("no room to undo"),
         Ok(_) if newest.is_some_and(|newest| newest.edit.id == state.edit.id) => UndoOption::Newest,

@@ -11,6 +11,7 @@ pub const ASSUMED_WINDOW: u64 = 32_000;
 /// The room of one model call, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Budget {
     /// The context window: input and output together.
     pub window: u64,
@@ -75,6 +76,7 @@ impl Budget {
 /// The condition under which a strategy acts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum StrategyTrigger {
     /// The usable room is full.
     Overflow,

@@ -7,6 +7,8 @@ macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident $text:literal,)*) => {
         /// The kind of an error, by the reaction that a caller can choose.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+        #[non_exhaustive]
         pub enum ErrorCode { $($(#[$doc])* #[serde(rename = $text)] $name,)* }
 
         impl ErrorCode {

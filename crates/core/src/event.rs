@@ -12,7 +12,9 @@ use crate::error::ErrorCode;
 use crate::ids::{
     ApprovalId, CallId, EditId, LogRange, Millis, OrderId, QueueId, RunId, Seq, SessionId, StepId,
 };
-use crate::message::{Message, ModelOrigin, ModelStopReason, Part, RawJson, ToolResult};
+use crate::message::{
+    BlobRef, Message, ModelOrigin, ModelStopReason, Part, RawJson, ToolResult, collect_blobs,
+};
 use crate::metadata::MessageMetadata;
 use crate::orders::OrderSource;
 use crate::usage::Usage;
@@ -37,6 +39,7 @@ pub struct Event {
 // A field that is newer than its event has `serde(default)`, so that earlier logs stay readable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+#[non_exhaustive]
 pub enum EventBody {
     /// The session began. Always the first event of a log.
     SessionStarted {
@@ -257,6 +260,48 @@ impl EventBody {
     pub fn message_taken(message: Message) -> Self {
         Self::MessagesTaken { message, taken: Vec::new(), coalesced: None, metadata: None }
     }
+
+    /// Returns all blobs that the event names, in the order of appearance. A blob may appear more than once.
+    pub fn blob_refs(&self) -> Vec<&BlobRef> {
+        let mut named = Vec::new();
+        // Every kind is listed, so that a new kind does not compile until its author has looked for its blobs.
+        match self {
+            Self::MessagesTaken { message, .. }
+            | Self::NoteAdded { message, .. }
+            | Self::AssistantAdded { message, .. } => collect_blobs(&message.parts, &mut named),
+            Self::ToolFinished { result } => result.collect_blobs(&mut named),
+            Self::ViewEdited(edit) => {
+                for op in &edit.ops {
+                    if let ViewOperation::Replace { parts, .. } = op {
+                        // A replacement can quote parts with media.
+                        collect_blobs(parts, &mut named);
+                    }
+                }
+            }
+            Self::SessionStarted { .. }
+            | Self::RunStarted { .. }
+            | Self::InputCounted { .. }
+            | Self::StepStarted(_)
+            | Self::StepFinished { .. }
+            | Self::StepFailed { .. }
+            | Self::ToolStarted { .. }
+            | Self::ApprovalRequested { .. }
+            | Self::ApprovalResolved { .. }
+            | Self::ViewRestored { .. }
+            | Self::PartsOmitted { .. }
+            | Self::RangeReleased { .. }
+            | Self::CompactionFailed { .. }
+            | Self::ModelSwitched { .. }
+            | Self::RunFinished { .. }
+            | Self::Recovered { .. }
+            | Self::Parked { .. }
+            | Self::TitleSet { .. }
+            | Self::OrderPinned { .. }
+            | Self::OrderEdited { .. }
+            | Self::OrderRemoved { .. } => {}
+        }
+        named
+    }
 }
 
 /// The origin of a forked session.
@@ -301,6 +346,7 @@ pub struct CoalescedMessages {
 /// The reason of a note to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum NoteReason {
     /// Too many repetitions of one call with one result, or of one passage in an answer.
     Loop,
@@ -325,6 +371,7 @@ pub enum NoteReason {
 /// The purpose of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum StepKind {
     /// The work.
     Main,
@@ -362,8 +409,10 @@ pub struct StepStart {
 }
 
 /// The reason why an answer is incomplete.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum PartialAnswerReason {
     /// The run was cancelled. The model sees the text so far.
     Cancelled,
@@ -421,6 +470,7 @@ pub struct ViewEdit {
 /// A part of a request that is left out because the model's server refuses it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum OmittedPart {
     /// A part of a message, or of the content of a tool result.
     Part {
@@ -441,6 +491,7 @@ pub enum OmittedPart {
 /// The outcome of the check of a model's summary.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct SummaryCheck {
     /// `true` if the edit has a summary that passed the check; `false` for an extract in its place.
     pub checked: bool,
@@ -512,8 +563,10 @@ pub enum EditKind {
 }
 
 /// The cause of an edit.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum EditReason {
     /// The meter reached the trigger.
     TokenLimit,
@@ -525,9 +578,23 @@ pub enum EditReason {
     Requested,
 }
 
+impl EditReason {
+    /// Returns the reason's stable name, as in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TokenLimit => "token_limit",
+            Self::OverflowError => "overflow_error",
+            Self::ModelSwitch => "model_switch",
+            Self::Requested => "requested",
+        }
+    }
+}
+
 /// The reason why a run ended.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum RunEnd {
     /// The answer was complete, and the queue was empty.
     Stop,
@@ -545,7 +612,23 @@ pub enum RunEnd {
     Error,
 }
 
+impl RunEnd {
+    /// Returns the reason's stable name, as in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::MaxSteps => "max-steps",
+            Self::Cancelled => "cancelled",
+            Self::Timeout => "timeout",
+            Self::LoopDetected => "loop-detected",
+            Self::Length => "length",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// An error in the form that is stored and shown.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorInfo {
     /// The error, as a caller decides on it.
@@ -561,5 +644,35 @@ impl Event {
     /// Never in practice; [`serde_json::Error`] is passed on rather than hidden.
     pub fn encode_body(body: &EventBody) -> Result<String, serde_json::Error> {
         serde_json::to_string(body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stable_names_are_those_of_json() {
+        let ends = [
+            RunEnd::Stop,
+            RunEnd::MaxSteps,
+            RunEnd::Cancelled,
+            RunEnd::Timeout,
+            RunEnd::LoopDetected,
+            RunEnd::Length,
+            RunEnd::Error,
+        ];
+        for end in ends {
+            assert_eq!(serde_json::json!(end), end.as_str());
+        }
+        let reasons = [
+            EditReason::TokenLimit,
+            EditReason::OverflowError,
+            EditReason::ModelSwitch,
+            EditReason::Requested,
+        ];
+        for reason in reasons {
+            assert_eq!(serde_json::json!(reason), reason.as_str());
+        }
     }
 }

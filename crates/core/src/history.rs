@@ -91,6 +91,7 @@ pub struct History {
 
 /// An edit of the view, with the edit's present effect.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ViewEditState {
     /// The edit as the log stores it.
     pub edit: Arc<ViewEdit>,
@@ -104,6 +105,7 @@ pub struct ViewEditState {
 
 /// The reason why a log cannot be folded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum HistoryFoldError {
     /// The event's position does not follow the newest position.
     #[error("event {found} follows event {last}")]
@@ -125,6 +127,7 @@ pub enum HistoryFoldError {
 
 /// The reason why an undo is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum UndoError {
     /// No active edit or omission has the name.
     #[error("no active edit {0}")]

@@ -12,6 +12,7 @@ use crate::ids::{CallId, MessageId};
 /// keys survive.
 // Not `serde_json::Value`, which changes numbers and escapes, and not `RawValue`, which internally tagged enums
 // cannot read (decision 0002).
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RawJson(pub String);
@@ -31,6 +32,7 @@ impl fmt::Debug for RawJson {
 }
 
 /// The author of a message.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -43,6 +45,7 @@ pub enum Role {
 }
 
 /// The model that wrote a message, and the wire. Native parts are sent back to no other model.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ModelOrigin {
     /// The provider as configured, for example `openai-compatible`.
@@ -68,8 +71,10 @@ pub struct Message {
 }
 
 /// A piece of a message.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Part {
     /// Plain text.
     Text(TextPart),
@@ -88,6 +93,7 @@ pub enum Part {
 }
 
 /// Text, with the provider's own item beside if there was one.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextPart {
     /// The text.
@@ -98,6 +104,7 @@ pub struct TextPart {
 }
 
 /// Reasoning: the part that may be shown, and the item for the provider's own verification.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReasoningPart {
     /// The readable part; empty for encrypted or redacted reasoning.
@@ -108,6 +115,7 @@ pub struct ReasoningPart {
 }
 
 /// A tool call.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The call's name in this project, unique in the session.
@@ -169,6 +177,7 @@ pub fn may_be_no_arguments(begun: &str) -> bool {
 }
 
 /// The outcome of a tool call.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolStatus {
@@ -183,6 +192,7 @@ pub enum ToolStatus {
 }
 
 /// A tool's answer to one call.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// The call that this result answers.
@@ -200,6 +210,7 @@ pub struct ToolResult {
 ///
 /// The kept text is `head + tail`, and the marker is inserted at `head_bytes` when the view is built. The marker
 /// contains the result's own position in the log, which is known only once the result is stored.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutputTruncation {
@@ -217,6 +228,7 @@ pub struct OutputTruncation {
 }
 
 /// Content addressed by hash.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BlobRef {
@@ -233,6 +245,7 @@ impl fmt::Display for BlobRef {
 }
 
 /// A picture or a file.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MediaPart {
@@ -276,12 +289,34 @@ impl MediaPart {
 }
 
 /// A provider's block that this crate does not model.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpaquePart {
     /// The provider's name of the kind, for example `server_tool_use`.
     pub kind: String,
     /// The block, byte for byte.
     pub native: RawJson,
+}
+
+/// Adds the blobs that the parts name, those of nested results included.
+#[doc(hidden)]
+pub fn collect_blobs<'p>(parts: &'p [Part], named: &mut Vec<&'p BlobRef>) {
+    for part in parts {
+        // Every kind is listed, so that a new kind does not compile until its author has looked for its blobs.
+        match part {
+            Part::Image(media) | Part::File(media) => named.push(&media.blob),
+            Part::ToolResult(result) => result.collect_blobs(named),
+            Part::Text(_) | Part::Reasoning(_) | Part::ToolCall(_) | Part::Opaque(_) => {}
+        }
+    }
+}
+
+impl ToolResult {
+    /// Adds the blobs of the result: its media, and the whole output of a shortened one.
+    pub(crate) fn collect_blobs<'p>(&'p self, named: &mut Vec<&'p BlobRef>) {
+        collect_blobs(&self.content, named);
+        named.extend(self.truncated.as_ref().map(|truncation| &truncation.blob));
+    }
 }
 
 impl Part {
@@ -322,6 +357,7 @@ impl Message {
 /// The reason why a model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ModelStopReason {
     /// The model ended the answer.
     Stop,

@@ -19,6 +19,7 @@ pub(crate) const MAX_METADATA_DEPTH: usize = 32;
 /// assert_eq!(metadata.as_object()["ticket"], 7);
 /// assert!(MessageMetadata::try_from(serde_json::json!("ticket 7")).is_err());
 /// ```
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MessageMetadata(Map<String, Value>);

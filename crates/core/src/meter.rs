@@ -25,6 +25,7 @@ pub(crate) const MAX_OVERHEAD_TOKENS: u64 = 3_000;
 
 /// The newest count of a provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct UsageAnchor {
     /// The position up to which the view is in the count.
     pub seq: Seq,

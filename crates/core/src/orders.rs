@@ -30,6 +30,7 @@ pub(crate) const WINDOW_SHARE: u64 = 4;
 /// The author of a standing order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum OrderSource {
     /// A person, who pinned the order on the page, with `/pin` or by the API.
     User,
@@ -44,6 +45,7 @@ pub enum OrderSource {
 /// The state of a standing order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum OrderState {
     /// The order holds.
     Active,
@@ -54,6 +56,17 @@ pub enum OrderState {
     },
     /// The order was removed.
     Removed,
+}
+
+impl OrderState {
+    /// Returns the state's stable name.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Superseded { .. } => "superseded",
+            Self::Removed => "removed",
+        }
+    }
 }
 
 /// A standing order.

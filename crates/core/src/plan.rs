@@ -121,6 +121,7 @@ impl CompactionPolicy {
 
 /// The model that writes summaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub enum SummaryWriterModel {
     /// The session's own model.
     #[default]
@@ -172,6 +173,7 @@ impl Default for PruneOptions {
 
 /// The reason why a plan is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PlanTrigger {
     /// A step is due: the planner acts only if the trigger is reached.
     Routine,
@@ -189,6 +191,7 @@ pub enum PlanTrigger {
 
 /// The planner's decision.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Plan {
     /// Send the view unchanged.
     Fits,
@@ -202,6 +205,7 @@ pub enum Plan {
 
 /// The sizes of a request that does not fit, in tokens. Bounds include the expected error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ContextOverflow {
     /// The size of system prompt and tools.
     pub fixed_tokens: u64,
@@ -248,6 +252,7 @@ impl fmt::Display for ContextOverflow {
 
 /// The sizes of system prompt and tools that the planner uses, in estimated tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PlannedPrefixTokens {
     /// The size in the present request.
     pub now: u64,

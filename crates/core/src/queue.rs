@@ -8,6 +8,7 @@ use crate::message::Part;
 use crate::metadata::MessageMetadata;
 
 /// A message that waits in the queue.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedMessage {

@@ -47,6 +47,7 @@ impl fmt::Display for PictureSizeLimits {
 
 /// A kind of part that servers refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum RefusedPartKind {
     /// A picture.
     Image,
@@ -62,6 +63,7 @@ pub enum RefusedPartKind {
 
 /// A part of a request, as named in a server's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RefusedPart {
     /// A picture or a file, by the number among all media of the request, from 0.
     Media(usize),

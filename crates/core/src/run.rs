@@ -63,6 +63,7 @@ pub(crate) const RECOVERY_STEP_MS: u64 = 60_000;
 
 /// The state of a session, for people who watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RunStatus {
     /// Nothing is going on.
     Idle,
@@ -78,6 +79,21 @@ pub enum RunStatus {
     WaitingForServer,
     /// The session waits for a person after repeated failures.
     Parked,
+}
+
+impl RunStatus {
+    /// Returns the status's stable name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Streaming => "streaming",
+            Self::ExecutingTools => "executing_tools",
+            Self::WaitingApproval => "waiting_approval",
+            Self::Compacting => "compacting",
+            Self::WaitingForServer => "waiting_for_server",
+            Self::Parked => "parked",
+        }
+    }
 }
 
 /// The loop of one session.

@@ -66,6 +66,7 @@ impl BackgroundConditions {
 
 /// The consequence of a cancelled compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CancelledCompaction {
     /// The one who asked for the compaction gets the hook's refusal.
     Refuse,
@@ -105,6 +106,7 @@ pub fn keeps_hook_answer(is_cancelled: bool, is_edited: bool) -> bool {
 
 /// The reason why a written summary is not committed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SummaryProblem {
     /// The planner refuses the summary.
     #[error("{0}")]

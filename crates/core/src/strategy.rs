@@ -96,6 +96,7 @@ pub trait CompactionStrategy: Send + Sync {
 
 /// The part of the view that no selection may drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ProtectionLevel {
     /// The newest turns.
     Turns,
@@ -117,6 +118,7 @@ impl ProtectionLevel {
 
 /// The units that a strategy drops, and their replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CompactionSelection {
     /// One flag for each unit: `true` if the unit is dropped.
     pub dropped: Vec<bool>,
@@ -158,6 +160,7 @@ impl ShortenedMessage {
 
 /// The replacement of dropped units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum UnitReplacement {
     /// A note with the handles; no model call.
     Note,
@@ -209,6 +212,7 @@ impl UnitReplacement {
 
 /// The facts that are known before a step without a look at the view. All sizes are in tokens.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ThresholdInput<'a> {
     /// The most that a request may have.
     pub usable_tokens: u64,

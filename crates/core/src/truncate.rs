@@ -32,6 +32,7 @@ pub struct TextLimit {
 
 /// The end of a text that stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TruncationMode {
     /// The start, as for a file.
     Head,

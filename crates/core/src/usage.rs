@@ -8,6 +8,7 @@ use crate::message::RawJson;
 ///
 /// The input *includes* cached tokens on every provider, and the output includes reasoning. Adapters normalise the
 /// reports: Anthropic reports cache reads and writes beside its input, OpenAI and Gemini inside.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {

@@ -48,7 +48,7 @@ impl KnownWindow {
             LimitSource::Server => "discovered",
             LimitSource::Learned => "learned",
             LimitSource::Catalogue => "catalogue",
-            LimitSource::Unknown => "assumed",
+            _ => "assumed",
         }
     }
 

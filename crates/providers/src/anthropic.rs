@@ -26,6 +26,7 @@ const VERSION_HEADER: &str = "anthropic-version";
 
 /// The configuration of a client for a model behind a Messages server.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct AnthropicConfig {
     /// The server and the model. The key is sent as `x-api-key`. For a server with bearer tokens, set a header
     /// `authorization` and no key.

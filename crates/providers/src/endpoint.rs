@@ -11,6 +11,7 @@ use crate::http::{self, HttpTimeouts, NetworkVariables, Secret};
 /// A model behind a server: the [settings](ModelSettings) and the way to the server. The endpoint dereferences to the
 /// settings.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ModelEndpoint {
     /// The names, extra fields and declared limits, as input of requests.
     pub settings: ModelSettings,

@@ -3,6 +3,11 @@
 //! A [`Provider`] makes a single model call and nothing else. A provider never retries, never rewrites history, and
 //! never drops unknown content. The loop above decides. A second attempt is made in two cases, because the first
 //! attempt did nothing: a refused connection to the local machine, and a base URL without the version of the API.
+//!
+//! | Cargo feature | default | adds |
+//! |---|---|---|
+//! | `compression` | yes | answers that a server compresses unasked are read; without it they are an error |
+//! | `http2` | yes | HTTP/2, where a server offers it |
 
 mod adaptations;
 pub mod anthropic;

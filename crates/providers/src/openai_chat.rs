@@ -16,6 +16,7 @@ pub(crate) const VERSION: &str = "v1";
 
 /// The configuration of a client for a model behind a Chat Completions server.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct OpenAiChatConfig {
     /// The model and the server; the key is sent as `Authorization: Bearer …`.
     pub endpoint: ModelEndpoint,

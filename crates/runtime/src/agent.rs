@@ -112,6 +112,7 @@ impl std::fmt::Debug for SummaryModel {
 
 /// The rules of an agent's runs.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct AgentRules {
     /// Steps per run.
     pub max_steps: u32,

@@ -52,7 +52,7 @@ impl CompactionPreview {
         let edit = match &plan {
             Plan::Edit(edit) => Some(ViewEdit::clone(edit)),
             Plan::Summarise(draft) => edit_before_summary(draft, writer, run.history()),
-            Plan::Fits | Plan::DoesNotFit(_) => None,
+            _ => None,
         };
         let survival = edit.map(|edit| {
             let after = run.history().with(EventBody::ViewEdited(Box::new(edit)));

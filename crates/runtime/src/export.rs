@@ -10,9 +10,9 @@ use std::io::{self, Write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use longhaul_core::event::{Event, EventBody, ViewOperation};
+use longhaul_core::event::Event;
 use longhaul_core::ids::{Millis, SessionId};
-use longhaul_core::message::{BlobRef, Part};
+use longhaul_core::message::BlobRef;
 use serde::{Deserialize, Serialize};
 
 pub use markdown::markdown;
@@ -95,42 +95,9 @@ fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
 /// Returns the blobs named in a log, each once, in the order of the log.
 #[doc(hidden)]
 pub fn blob_refs<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<BlobRef> {
-    let mut found = Vec::new();
-    for event in events {
-        match &event.body {
-            EventBody::MessagesTaken { message, .. }
-            | EventBody::NoteAdded { message, .. }
-            | EventBody::AssistantAdded { message, .. } => in_parts(&message.parts, &mut found),
-            EventBody::ToolFinished { result } => {
-                in_parts(&result.content, &mut found);
-                found.extend(result.truncated.as_ref().map(|truncation| truncation.blob.clone()));
-            }
-            EventBody::ViewEdited(edit) => {
-                for op in &edit.ops {
-                    if let ViewOperation::Replace { parts, .. } = op {
-                        // A replacement can quote parts with media.
-                        in_parts(parts, &mut found);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
+    let mut found: Vec<_> = events.into_iter().flat_map(|event| event.body.blob_refs()).cloned().collect();
     let mut seen = HashSet::new();
     // The order of the log stays, so that two exports of one log are equal.
     found.retain(|blob| seen.insert(blob.hash.clone()));
     found
-}
-
-fn in_parts(parts: &[Part], found: &mut Vec<BlobRef>) {
-    for part in parts {
-        match part {
-            Part::Image(media) | Part::File(media) => found.push(media.blob.clone()),
-            Part::ToolResult(result) => {
-                in_parts(&result.content, found);
-                found.extend(result.truncated.as_ref().map(|truncation| truncation.blob.clone()));
-            }
-            Part::Text(_) | Part::Reasoning(_) | Part::ToolCall(_) | Part::Opaque(_) => {}
-        }
-    }
 }

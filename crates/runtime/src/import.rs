@@ -75,6 +75,7 @@ impl ImportFormat {
 
 /// The content of a file.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ImportedFile {
     /// The file's format.
     pub format: ImportFormat,
@@ -105,6 +106,7 @@ pub struct ImportedSession {
 
 /// Content not kept unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ImportWarning {
     /// The position in the file; `None` for the file as a whole.
     pub place: Option<ImportPosition>,
@@ -123,6 +125,7 @@ impl fmt::Display for ImportWarning {
 
 /// A place in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum ImportPosition {
     /// A line, from 1.
     Line(usize),

@@ -106,8 +106,9 @@
 //!
 //! # A strategy
 //!
-//! A [`CompactionStrategy`](core::strategy::CompactionStrategy) chooses which messages make room, and when. The planner
-//! keeps tool calls with their results and the newest message, and checks that the request becomes smaller:
+//! A [`CompactionStrategy`](core::strategy::CompactionStrategy) chooses which messages make room, and when. `choose` flags
+//! the units of the view to drop; a unit is one message, or an answer with the results of its tools. The planner keeps tool
+//! calls with their results and the newest message, and checks that the request becomes smaller:
 //!
 //! ```
 //! use longhaul::prelude::*;
@@ -162,9 +163,12 @@
 //!
 //! | feature | default | adds |
 //! |---|---|---|
+//! | `compression` | yes | answers that a server compresses unasked are read |
+//! | `http2` | yes | HTTP/2, where a server offers it |
 //! | `images` | yes | pictures are decoded, checked and made smaller for the model's server. Without it, a picture within the server's limits is sent as it is, and a larger one is left out with a note |
 //! | `mcp` | yes | the module `mcp`: the tools of MCP servers |
 //! | `sqlite` | yes | `AgentBuilder::sqlite` keeps sessions in a folder; the crate `store_sqlite` |
+//! | `yaml` | yes | agent files in YAML; without it they are JSON |
 //! | `import` | no | the module `import`: sessions from the files of other programs |
 //! | `telemetry` | no | spans and metrics for OpenTelemetry ([`telemetry`]) |
 //! | `tokenizers` | no | the key `context.tokenCounter` of an agent file: the vocabularies of OpenAI's models, and any `tokenizer.json` |

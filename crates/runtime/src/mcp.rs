@@ -45,6 +45,7 @@ pub use crate::config::{
 
 /// The folder and sandbox that servers are started with, and the time that a start may take.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct McpLaunchOptions {
     /// The folder that programs are started in: the workspace.
     pub directory: PathBuf,
@@ -64,6 +65,7 @@ impl McpLaunchOptions {
 /// The failure to start or reach a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the MCP server `{server}` could not be started: {why}")]
+#[non_exhaustive]
 pub struct McpError {
     /// The server's name.
     pub server: String,

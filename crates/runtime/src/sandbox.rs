@@ -53,6 +53,7 @@ use crate::workspace::canonical_as_far_as_possible;
 
 /// The permissions of children. The binary passes every value in; nothing is read from the process's own environment.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SandboxPolicy {
     /// The agent's folder: readable and writable.
     pub workspace: PathBuf,
@@ -117,6 +118,7 @@ pub enum NetworkAccess {
 
 /// The guards in force, and the missing guards.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SandboxStatus {
     /// The guard over files and processes.
     pub confinement: Confinement,

@@ -75,6 +75,7 @@ pub struct SendReceipt {
 
 /// The work interrupted by a cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CancelPoint {
     /// The model's partial answer, which is kept.
     PartialAssistant,
@@ -88,6 +89,7 @@ pub enum CancelPoint {
 
 /// The effect of a resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ResumeOutcome {
     /// A run has begun, with waiting messages or with an unanswered message.
     Begun,

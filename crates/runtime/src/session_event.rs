@@ -10,6 +10,7 @@ use longhaul_core::ids::{
 use longhaul_core::message::{ModelOrigin, Part, Role, ToolStatus};
 use longhaul_core::queue::QueuedMessage;
 use longhaul_core::usage::Usage;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -18,7 +19,7 @@ use crate::api_events::ApiEvent;
 
 /// An event of a session. The JSON form is an object with the field `type`, for example
 /// `{"type":"text-delta","text":"Hel","stepId":"…","messageId":"…","offset":0}`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum SessionEvent {
@@ -42,7 +43,7 @@ pub enum SessionEvent {
     },
     /// The model's server cannot be used now and is asked again later.
     Waiting {
-        /// The kind of failure: `outage`, `rate-limit` or `broken-answer`.
+        /// The kind of failure: `outage`, `rate-limit`, `broken-answer` or `refusal`.
         reason: String,
         /// The number of the next attempt, from 1 for the first repetition.
         attempt: u32,
@@ -368,7 +369,7 @@ pub enum SessionEvent {
 }
 
 /// The author of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum MessageSource {
@@ -383,6 +384,18 @@ pub enum MessageSource {
 }
 
 impl SessionEvent {
+    /// Returns the JSON Schema of an event in its JSON form. `docs/events.schema.json` has the same text.
+    ///
+    /// ```
+    /// use longhaul::SessionEvent;
+    /// assert_eq!(SessionEvent::json_schema()["title"], "SessionEvent");
+    /// ```
+    pub fn json_schema() -> Value {
+        let mut schema = schemars::schema_for!(Self).to_value();
+        remove_links(&mut schema);
+        schema
+    }
+
     /// Returns the typed form of an announcement. The result is `None` for an announcement that repeats another, such
     /// as the empty piece that ends a text.
     #[doc(hidden)]
@@ -399,6 +412,34 @@ impl SessionEvent {
             })),
         }
     }
+}
+
+/// Removes the links of doc comments from a schema's descriptions. They lead nowhere outside of Rust's documentation.
+fn remove_links(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(Value::String(description)) = fields.get_mut("description") {
+                *description = without_links(description);
+            }
+            fields.values_mut().for_each(remove_links);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_links),
+        _ => {}
+    }
+}
+
+/// Returns a doc comment with the names of its links alone: ``[`Session`](crate::Session)`` becomes `` `Session` ``.
+fn without_links(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, link)) = rest.split_once("[`") {
+        let Some((name, after)) = link.split_once("`]") else { break };
+        plain.extend([before, "`", name, "`"]);
+        let target = after.strip_prefix('(').and_then(|target| target.split_once(')'));
+        rest = target.map_or(after, |(_, after)| after);
+    }
+    plain.push_str(rest);
+    plain
 }
 
 /// The fields of an announcement.
@@ -623,6 +664,18 @@ mod tests {
 
     fn event(name: &'static str, payload: Value) -> SessionEvent {
         SessionEvent::from_announcement(&ApiEvent::passing(name, &"s".into(), payload)).unwrap()
+    }
+
+    #[test]
+    fn a_description_names_what_its_doc_comment_links_to() {
+        for (written, plain) in [
+            ("For [`Session::undo`](crate::session::Session::undo).", "For `Session::undo`."),
+            ("As in [`A`] and [`B`](b::B), [1].", "As in `A` and `B`, [1]."),
+            ("No link: [`open", "No link: [`open"),
+        ] {
+            assert_eq!(without_links(written), plain);
+        }
+        assert!(!SessionEvent::json_schema().to_string().contains("[`"));
     }
 
     #[test]

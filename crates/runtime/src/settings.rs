@@ -30,6 +30,7 @@ const NAME_CHARS: usize = 200;
 /// The changed settings. `None` leaves a setting to the agent file.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct SettingsOverrides {
     /// The strategy's name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,6 +51,7 @@ pub struct SettingsOverrides {
 
 /// The condition under which a strategy acts.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum TriggerChoice {
     /// The strategy's own condition.
     None,
@@ -68,6 +70,7 @@ pub enum TriggerChoice {
 /// The reason that a change is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {why}")]
+#[non_exhaustive]
 pub struct SettingRefusal {
     /// The setting.
     pub field: String,

@@ -124,6 +124,7 @@ pub struct ToolProgress {
 
 /// The limits of the built-in tools. The defaults are those of the configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolLimits {
     /// The maximum number of lines that `read` returns.
     pub read_max_lines: usize,
@@ -170,6 +171,7 @@ pub struct ToolOutput {
 
 /// A piece of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ToolOutputPart {
     /// Text.
     Text(String),
@@ -186,6 +188,7 @@ pub enum ToolOutputPart {
 
 /// The end of an answer that matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PreservedEnd {
     /// The start.
     Head,

@@ -26,6 +26,7 @@ const NEVER: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 /// The purpose for which a path is resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PathAccess {
     /// The path must exist.
     Read,
@@ -141,6 +142,7 @@ impl ResolvedPath {
 
 /// The kind of a folder entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FolderEntryKind {
     /// A regular file.
     File,
@@ -154,6 +156,7 @@ pub enum FolderEntryKind {
 
 /// An entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FolderEntry {
     /// The entry's name.
     pub name: OsString,

@@ -38,6 +38,7 @@ const RENDERING: usize = 2;
 
 /// The configuration of the HTTP server.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct HttpServerConfig {
     /// The token for every request but the health checks.
     pub token: AccessToken,

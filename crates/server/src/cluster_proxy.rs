@@ -536,7 +536,7 @@ async fn other_owner(nodes: &SharedNodes, session: &SessionId) -> Option<Cluster
 fn own(nodes: &SharedNodes) -> Option<BootId> {
     match &*nodes.standing().borrow() {
         NodeStatus::Joined(boot) => Some(boot.clone()),
-        NodeStatus::Fenced | NodeStatus::Left => None,
+        _ => None,
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use longhaul_core::event::{EventBody, RunEnd};
+use longhaul_core::event::EventBody;
 use longhaul_core::message::ToolStatus;
 use longhaul_core::usage::Usage;
 use longhaul_store::{BlobSweepReport, SharedStore};
@@ -131,7 +131,7 @@ impl ServerMetrics {
         match body {
             EventBody::RunStarted { .. } => self.count(STARTED, &[], 1),
             EventBody::RunFinished { reason, .. } => {
-                self.count(RUNS, &[("finish_reason", ended(*reason))], 1)
+                self.count(RUNS, &[("finish_reason", reason.as_str())], 1)
             }
             EventBody::StepFinished { usage, .. } => {
                 // Answered calls have an empty code, so that the family sums up to all calls.
@@ -218,17 +218,5 @@ fn written(labels: &[(&str, &str)]) -> String {
     match pairs.next() {
         Some(first) => format!("{{{}}}", pairs.fold(first, |all, pair| format!("{all},{pair}"))),
         None => String::new(),
-    }
-}
-
-fn ended(reason: RunEnd) -> &'static str {
-    match reason {
-        RunEnd::Stop => "stop",
-        RunEnd::MaxSteps => "max-steps",
-        RunEnd::Cancelled => "cancelled",
-        RunEnd::Timeout => "timeout",
-        RunEnd::LoopDetected => "loop-detected",
-        RunEnd::Length => "length",
-        RunEnd::Error => "error",
     }
 }

@@ -236,12 +236,7 @@ impl From<StoreError> for ApiProblem {
                 let damage = Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Storage, detail);
                 Self { is_damage: true, ..damage }
             }
-            StoreError::Locked { .. }
-            | StoreError::Corrupt(_)
-            | StoreError::Outdated(_)
-            | StoreError::ReadOnly
-            | StoreError::OtherToken(_)
-            | StoreError::Storage(_) => {
+            _ => {
                 tracing::error!(%error, "storage");
                 Self::unavailable(ErrorCode::Storage, "The store failed. The server's log has the cause.")
             }
@@ -285,6 +280,11 @@ impl From<SessionError> for ApiProblem {
                 let detail = "The session's log cannot be read. The server's log has the cause.";
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Storage, detail)
             }
+            _ => {
+                tracing::error!(%error, "session");
+                let detail = "The session failed. The server's log has the cause.";
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, error.code(), detail)
+            }
         }
     }
 }
@@ -311,7 +311,7 @@ impl From<BlobError> for ApiProblem {
             BlobError::BadHash(_) => Self::invalid("Content is named by 64 hexadecimal digits."),
             BlobError::TooLarge { limit, .. } => Self::too_large(limit),
             BlobError::OutOfRange { .. } => Self::invalid("The range lies outside the content."),
-            BlobError::Damaged(_) | BlobError::Storage(_) => {
+            _ => {
                 tracing::error!(%error, "blobs");
                 Self::unavailable(
                     ErrorCode::Storage,

@@ -219,7 +219,7 @@ pub(crate) fn text_of(parts: &[Part]) -> String {
         Part::Image(media) => format!("[image: {}]", media.media_type),
         Part::File(media) => format!("[file: {}]", media.media_type),
         // Tools give no such parts. A readable sign is better than a missing line if one does.
-        Part::ToolCall(_) | Part::ToolResult(_) | Part::Opaque(_) => "[part of unknown kind]".to_owned(),
+        _ => "[part of unknown kind]".to_owned(),
     });
     texts.collect::<Vec<_>>().join("\n")
 }

@@ -83,7 +83,7 @@ impl ClusterMembership {
         match &*self.standing.borrow() {
             NodeStatus::Joined(boot) => Ok(boot.clone()),
             NodeStatus::Fenced => Err(StoreError::Fenced(id.clone())),
-            NodeStatus::Left => Err(StoreError::Closed),
+            _ => Err(StoreError::Closed),
         }
     }
 

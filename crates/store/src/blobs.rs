@@ -53,6 +53,7 @@ pub struct BlobStore {
 
 /// The reason that a blob could not be stored or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BlobError {
     /// No blob has the hash.
     #[error("no blob {0}")]

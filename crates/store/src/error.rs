@@ -4,6 +4,7 @@ use longhaul_core::ids::{Seq, SessionId};
 
 /// The reason for a refused call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StoreError {
     /// There is no such session, or no such waiting message.
     #[error("no such {0}")]

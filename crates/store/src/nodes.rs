@@ -52,6 +52,7 @@ pub struct ClusterNode {
 
 /// The status of this process in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NodeStatus {
     /// The process is a node and may write.
     Joined(BootId),

@@ -25,6 +25,7 @@ pub struct TokenizerJsonCounter {
 
 /// The reason why a `tokenizer.json` cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TokenizerLoadError {
     /// The path cannot be read, or is not a file.
     #[error("cannot read {}: {source}", path.display())]

@@ -26,6 +26,7 @@ static CATALOG: LazyLock<ModelCatalog> = LazyLock::new(|| file::read(include_str
 /// The source of a fact: title, address and date of reading.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct CatalogSource {
     /// The title of the page.
     pub title: String,

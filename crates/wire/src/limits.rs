@@ -23,6 +23,7 @@ pub struct Limits {
 
 /// The source of a window, the most trusted first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum LimitSource {
     /// The user.
     Declared,

@@ -46,6 +46,7 @@ pub struct MessagesConfig {
 /// more than four. The marks move with the conversation. The server matches the content before a mark, not the
 /// mark itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PromptCacheTtl {
     /// No marks: the server's own rules decide about the cache.
     Off,

@@ -47,6 +47,7 @@ pub struct ModelRequest {
 
 /// The model's choice of tools: the model may, must or must not call a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ToolChoice {
     /// The model may call a tool. Nothing is sent.
     #[default]
@@ -61,6 +62,7 @@ pub enum ToolChoice {
 
 /// An event of a model call.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ModelEvent {
     /// More text.
     Text(String),

@@ -215,7 +215,7 @@ pub fn native(part: &Part) -> Option<&RawJson> {
         Part::Reasoning(reasoning) => reasoning.native.as_ref(),
         Part::ToolCall(call) => call.native.as_ref(),
         Part::Opaque(opaque) => Some(&opaque.native),
-        Part::ToolResult(_) | Part::Image(_) | Part::File(_) => None,
+        _ => None,
     }
 }
 

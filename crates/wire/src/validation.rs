@@ -13,6 +13,7 @@ use crate::ModelRequest;
 
 /// A rule that a request breaks. `index` counts the messages of the request from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RequestViolation {
     /// The request has no message.
     #[error("messages: at least one message is required")]
@@ -323,7 +324,7 @@ fn allowed(role: Role, part: &Part) -> bool {
         Part::Reasoning(_) | Part::ToolCall(_) => role == Role::Assistant,
         Part::ToolResult(_) => role == Role::Tool,
         // Content of a tool stands inside its result, which names the call.
-        Part::Text(_) | Part::Image(_) | Part::File(_) | Part::Opaque(_) => role != Role::Tool,
+        _ => role != Role::Tool,
     }
 }
 
@@ -346,6 +347,7 @@ pub(crate) fn type_of(part: &Part) -> &'static str {
         Part::Image(_) => "image",
         Part::File(_) => "file",
         Part::Opaque(_) => "opaque",
+        _ => "part",
     }
 }
 

@@ -239,12 +239,10 @@ async fn compact(
                 },
             }))
         }
-        CompactionOutcome::NothingToDo => {
-            Ok("nothing to compact: the conversation stays as it is\n".to_owned())
-        }
         CompactionOutcome::Refused(why) => {
             Err(CommandError::new(format!("not compacted, nothing changed: {why}")))
         }
+        _ => Ok("nothing to compact: the conversation stays as it is\n".to_owned()),
     }
 }
 
@@ -332,7 +330,7 @@ pub(super) fn previewed(
     };
     let for_good = match preview.plan {
         Plan::Edit(_) | Plan::Summarise(_) => for_good(run).unwrap_or_default(),
-        Plan::Fits | Plan::DoesNotFit(_) => String::new(),
+        _ => String::new(),
     };
     format!("{}{unheard}{for_good}", described(&preview, &asked, policy.writer, Some(run.history())))
 }
@@ -355,13 +353,12 @@ fn described(
 ) -> String {
     let plan = &preview.plan;
     let strategy = match plan {
-        Plan::Fits | Plan::DoesNotFit(_) => asked,
         Plan::Edit(edit) => &edit.strategy,
         Plan::Summarise(draft) => draft.strategy(),
+        _ => asked,
     };
     let mut text = format!("strategy    {strategy}\n");
     match plan {
-        Plan::Fits => text.push_str("would do    nothing: there is nothing to leave out\n"),
         Plan::DoesNotFit(misfit) => text.push_str(&format!("would do    nothing: {misfit}\n")),
         Plan::Edit(edit) => {
             let handles: Vec<LogHandle> = edit
@@ -392,6 +389,7 @@ fn described(
             text.push_str(&sizes(draft.original_tokens(), after, &bound));
             text.push_str(&format!("floor       {} without any summary\n", short(draft.floor_tokens())));
         }
+        _ => text.push_str("would do    nothing: there is nothing to leave out\n"),
     }
     if let Some(survival) = &preview.survival {
         let of = if preview.without_summary {
@@ -489,9 +487,9 @@ fn written(draft: &SummaryDraft, writer: SummaryWriterModel) -> String {
     match (writer, draft.strategy()) {
         (SummaryWriterModel::Nobody, _) => format!("{what}, extracted without a model call"),
         (SummaryWriterModel::Other { .. }, _) => format!("{what}, by another model"),
-        (SummaryWriterModel::Session, "summarization") => format!("{what}, one model call for each"),
-        (SummaryWriterModel::Session, "pruning-agent") => what,
-        (SummaryWriterModel::Session, _) => format!("{what}, one model call"),
+        (_, "summarization") => format!("{what}, one model call for each"),
+        (_, "pruning-agent") => what,
+        _ => format!("{what}, one model call"),
     }
 }
 

@@ -117,11 +117,11 @@ fn ended(orders: &[StandingOrder]) -> String {
     let lines = orders.iter().filter_map(|order| {
         let why = match &order.state {
             OrderState::Active => return None,
-            OrderState::Removed => "removed".to_owned(),
             OrderState::Superseded { by } => {
                 let by = orders.iter().find(|other| other.id == *by).map(|other| one_line(&other.text));
                 format!("replaced by: {}", by.unwrap_or_default())
             }
+            other => other.as_str().to_owned(),
         };
         Some(format!("  -  {} ({})\n", visible(&order.line()), visible(&why)))
     });
@@ -130,9 +130,9 @@ fn ended(orders: &[StandingOrder]) -> String {
 
 fn source(source: OrderSource) -> &'static str {
     match source {
-        OrderSource::User => "",
         OrderSource::Model => "  (the model)",
         OrderSource::Summary => "  (a summary)",
         OrderSource::Detected => "  (found in what you said)",
+        _ => "",
     }
 }

@@ -164,14 +164,12 @@ impl ServerStart<'_> {
         tracing::info!(%address, gateway = gateway.is_some(), model = ?chosen, "the server listens");
         let has_gateway = gateway.is_some();
         let is_demo = chosen == ServedModelChoice::Demo;
-        let mut config = HttpServerConfig {
-            counters,
-            gateway,
-            gateway_is_open: loaded.config.gateway.auth == GatewayAuth::OpenOnLoopback,
-            keeping: upkeep
-                .map(|upkeep| MaintenanceConfig { upkeep, sessions: loaded.config.server.keep_sessions }),
-            ..config(loaded, token, address, is_demo)
-        };
+        let mut config = config(loaded, token, address, is_demo);
+        config.counters = counters;
+        config.gateway = gateway;
+        config.gateway_is_open = loaded.config.gateway.auth == GatewayAuth::OpenOnLoopback;
+        config.keeping =
+            upkeep.map(|upkeep| MaintenanceConfig { upkeep, sessions: loaded.config.server.keep_sessions });
         // Other nodes send requests to this name, and a request under an unknown name is refused before anything else.
         config.allowed_hosts.extend(self.args.advertise.clone());
         let agent = runtime.agent();

@@ -151,11 +151,11 @@ impl PlannerPolicy {
             LogEntryKind::Typed => {
                 self.log.add(EventBody::message_taken(message));
             }
-            LogEntryKind::Note => self.log.add(EventBody::NoteAdded { message, why: NoteReason::Imported }),
             LogEntryKind::Assistant(cut) => self.answer(message, *cut, now),
             LogEntryKind::Result { .. } => results(message).for_each(|result| {
                 self.log.add(EventBody::ToolFinished { result });
             }),
+            _ => self.log.add(EventBody::NoteAdded { message, why: NoteReason::Imported }),
         }
     }
 

@@ -222,7 +222,7 @@ fn push(text: &mut String, part: &Part) {
         Part::Image(media) | Part::File(media) => {
             text.push_str(&format!("[{} {}]", media.media_type, media.blob));
         }
-        Part::Reasoning(_) | Part::Opaque(_) => {}
+        _ => {}
     }
 }
 

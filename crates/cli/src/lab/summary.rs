@@ -168,7 +168,7 @@ impl SummarySections {
                 LogEntryKind::Typed => sections.read_typed(&text.text),
                 LogEntryKind::Assistant(_) => sections.read_assistant(text, Some(at) == last_words),
                 LogEntryKind::Result { .. } => sections.read_result(text),
-                LogEntryKind::Note => {}
+                _ => {}
             }
         }
         sections

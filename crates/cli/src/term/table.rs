@@ -39,7 +39,7 @@ impl PlannerSummary {
             StrategyTrigger::Share(share) => (run.budget().window as f64 * share) as u64,
             StrategyTrigger::Tokens(tokens) => tokens,
             // These have no number that a person could have configured.
-            StrategyTrigger::Overflow | StrategyTrigger::Manual | StrategyTrigger::Planner => 0,
+            _ => 0,
         };
         Self { trigger: run.threshold().tokens, compactions, asked, is_off: !policy.enabled }
     }

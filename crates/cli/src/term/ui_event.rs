@@ -325,6 +325,7 @@ pub(crate) fn why(edit: &ViewEdit) -> String {
         EditReason::OverflowError => "the server said that the request was too long".to_owned(),
         EditReason::ModelSwitch => "the new model has a smaller window".to_owned(),
         EditReason::Requested => "it was asked for".to_owned(),
+        other => other.as_str().replace('_', " "),
     };
     match reason(&edit.why) {
         "" => cause,

@@ -28,6 +28,7 @@ pub trait TextCounter: fmt::Debug + Send + Sync {
 
 /// The accuracy of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum CountAccuracy {
     /// The model's own tokenizer: only the framing is guessed.
     Exact,

@@ -5,6 +5,7 @@ use super::{CountAccuracy, TextCounter, TokensByScript, weights};
 
 /// A family of vocabularies with similar costs. The estimate has weights for each family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TokenizerFamily {
     /// `o200k_base`, and every vocabulary that is not known to belong elsewhere.
     #[default]

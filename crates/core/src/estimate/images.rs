@@ -9,6 +9,7 @@ pub const UNKNOWN_IMAGE_TOKENS: u64 = 1_600;
 
 /// The rule for the tokens of a picture by size in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ImageTokenRule {
     /// The picture is fitted into 2048 × 2048, and the short side is brought down to 768. The cost is `base`,
     /// and `tile` for each 512 × 512. Source: OpenAI, "Images and vision".

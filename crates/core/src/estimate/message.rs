@@ -13,6 +13,7 @@ const DOCUMENT_CAP_TOKENS: u64 = 300_000;
 
 /// Tokens of one message by kind. The fields add up to the whole message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MessageTokenBreakdown {
     /// Tokens of text, and of provider blocks that have no type here.
     pub text: u64,

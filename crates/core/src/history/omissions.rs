@@ -7,6 +7,7 @@ use crate::message::{Message, Part, Role, ToolResult};
 
 /// An omission: parts that were left out of the view together because a server refuses them.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct OmissionState {
     /// The omission's name, for an undo.
     pub id: EditId,

@@ -10,6 +10,7 @@ use crate::usage::Usage;
 
 /// A run without an end in the log.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct OpenRun {
     /// The run's name.
     pub id: RunId,
@@ -35,6 +36,7 @@ pub struct OpenRun {
 
 /// A tool call without an outcome.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct OpenToolCall {
     /// The call as the model wrote it.
     pub call: ToolCall,
@@ -48,6 +50,7 @@ pub struct OpenToolCall {
 
 /// A finished tool call, in the form that loop detection remembers.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RecentToolCall {
     /// A hash that is equal for equal tools, arguments, statuses and contents.
     pub signature: u64,

@@ -66,6 +66,7 @@ pub(crate) struct ResultPlaceholder {
 
 /// The author or role of a message in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LogEntryKind {
     /// A message that a person typed.
     Typed,
@@ -132,6 +133,7 @@ impl SessionView {
 
 /// The author or role of a message in the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ViewItemKind {
     /// A message that a person typed.
     Typed,

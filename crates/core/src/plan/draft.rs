@@ -148,6 +148,7 @@ enum SectionProgress {
 
 /// The reason why a summary is not committed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SummaryRejection {
     /// The answer was cut off, or is no plain text.
     #[error("the answer is no usable summary: {0}")]

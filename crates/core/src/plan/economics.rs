@@ -30,6 +30,7 @@ pub struct TokenPrices {
 
 /// The effect of one edit, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct EditCost {
     /// B: the tokens after the first changed byte, with the edit's own text.
     pub rewritten: u64,

@@ -113,6 +113,7 @@ pub enum RunEffect {
 
 /// A timer of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum RunTimer {
     /// The run's time.
     Run,
@@ -148,6 +149,7 @@ pub enum RunNotice {
 
 /// The outcome of a compaction on request.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum CompactionOutcome {
     /// The compaction is stored.
     Committed(Box<ViewEdit>),

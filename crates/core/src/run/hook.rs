@@ -14,6 +14,7 @@ use crate::shortening::{self, CancelledCompaction, PlanKind};
 
 /// The input of a PreCompact hook. All sizes are in tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PreCompactInput {
     /// The name of the strategy that planned the compaction.
     pub strategy: String,

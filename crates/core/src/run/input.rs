@@ -13,6 +13,7 @@ use crate::usage::Usage;
 
 /// One input of the loop.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum RunLoopInput {
     /// A message was queued.
     Wake,

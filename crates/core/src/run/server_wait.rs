@@ -20,6 +20,7 @@ use crate::time_text::{format_duration, format_utc};
 
 /// A wait for the next attempt of a model call.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerWait {
     /// The kind of failure.
     pub reason: WaitReason,
@@ -35,6 +36,7 @@ pub struct ServerWait {
 
 /// The reason why a model call is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum WaitReason {
     /// The server cannot be reached, or answers with an error of its own.
     Outage,

@@ -40,6 +40,7 @@ pub struct RunSettings {
 
 /// The condition under which the server is asked to count the next request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ServerCountPolicy {
     /// Never: the server cannot count, or the user wants no counts.
     #[default]
@@ -52,6 +53,7 @@ pub enum ServerCountPolicy {
 
 /// The treatment of a run that a crash interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RunRecovery {
     /// The run is closed, and the session rests.
     Rest,

@@ -9,6 +9,7 @@ const MAX_PLANS: u32 = 3;
 
 /// The kinds of a plan, as far as the choice depends on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PlanKind {
     /// The request fits as it is.
     Fits,
@@ -92,6 +93,7 @@ pub enum EditChoiceEffect {
 
 /// The source of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EditSource {
     /// The planner made the edit alone.
     Plan,

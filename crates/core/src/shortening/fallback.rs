@@ -6,6 +6,7 @@ use crate::error::ErrorCode;
 
 /// The reason why there is no summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MissingSummaryCause {
     /// The writer was unreachable or gave no answer.
     Away,

@@ -267,7 +267,7 @@ fn edit(session: &Session, budget: &Budget, policy: &CompactionPolicy) -> Option
     match plan(&session.history, session.fixed, budget, policy, &PlanTrigger::Routine) {
         Plan::Edit(edit) => Some(*edit),
         Plan::Summarise(draft) => draft.finish_extractive(&session.history).ok(),
-        Plan::Fits | Plan::DoesNotFit(_) => None,
+        _ => None,
     }
 }
 

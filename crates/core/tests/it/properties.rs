@@ -383,6 +383,7 @@ impl Log {
                     Err(_) => return,
                 }
             }
+            other => panic!("{other:?}"),
         };
         self.commit(edit);
     }

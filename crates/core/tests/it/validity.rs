@@ -73,6 +73,7 @@ fn check_content(at: usize, message: &Message) -> Result<(), String> {
         Part::Image(_) | Part::File(_) => message.role == Role::User,
         Part::ToolCall(_) | Part::Reasoning(_) => message.role == Role::Assistant,
         Part::ToolResult(result) => message.role == Role::Tool && result.truncated.is_none(),
+        _ => false,
     });
     if in_place { Ok(()) } else { Err(format!("{:?} message {at} has a part of another role", message.role)) }
 }

@@ -62,7 +62,6 @@ pub(crate) fn step(session: &mut Session, budget: &Budget, policy: &CompactionPo
         line.tokens
     );
     let edit = match planned {
-        Plan::Fits => return,
         Plan::Edit(edit) => *edit,
         Plan::Summarise(mut draft) => {
             seen.summaries += 1;
@@ -72,7 +71,7 @@ pub(crate) fn step(session: &mut Session, budget: &Budget, policy: &CompactionPo
                 Err(_) => return,
             }
         }
-        Plan::DoesNotFit(_) => return,
+        _ => return,
     };
     let before = session.history.clone();
     session.add(EventBody::ViewEdited(Box::new(edit.clone())));

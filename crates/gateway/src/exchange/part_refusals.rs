@@ -427,7 +427,7 @@ fn choose_suspects<'s>(
         Some(RefusedPart::Reasoning(item)) => {
             proofs().filter(|part| part.json.contains(item.as_str())).collect()
         }
-        Some(RefusedPart::Blob(_) | RefusedPart::Text(_)) | None => Vec::new(),
+        _ => Vec::new(),
     };
     if !named.is_empty() {
         return named;

@@ -327,7 +327,7 @@ impl AnswerTokenCounter<'_> {
         match event {
             ModelEvent::Text(more) | ModelEvent::Reasoning(more) => self.rest.push_str(more),
             ModelEvent::ToolInput { delta, .. } => self.rest.push_str(delta),
-            ModelEvent::PartDone(_) | ModelEvent::Usage(_) | ModelEvent::Finished(_) => {}
+            _ => {}
         }
     }
 

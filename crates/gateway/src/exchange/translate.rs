@@ -295,7 +295,7 @@ fn says(event: &ModelEvent) -> bool {
     match event {
         ModelEvent::Text(text) | ModelEvent::Reasoning(text) => !text.is_empty(),
         ModelEvent::ToolInput { .. } | ModelEvent::Finished(_) => true,
-        ModelEvent::PartDone(_) | ModelEvent::Usage(_) => false,
+        _ => false,
     }
 }
 

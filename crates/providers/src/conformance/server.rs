@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 /// A response of a [`ConformanceServer`], the same for every request.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ScriptedResponse {
     /// The HTTP status.
     pub status: u16,

@@ -1,27 +1,34 @@
 //! Decompression of answers, for servers with compression against the request.
 
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
+#[cfg(feature = "compression")]
 use std::io::{self, Write};
 
 use bytes::Bytes;
+#[cfg(feature = "compression")]
 use flate2::write::{MultiGzDecoder, ZlibDecoder};
 use reqwest::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 
 /// The number of bytes to decompress at a time: a few bytes can expand a thousandfold.
+#[cfg(feature = "compression")]
 const AT_ONCE_BYTES: usize = 4_096;
 
 /// The largest expanded size of a piece of an answer, in bytes.
+#[cfg(feature = "compression")]
 const MOST_BYTES: usize = 32 << 20;
 
 /// The number of characters of a coding's name in an error.
 const MAX_NAME_CHARS: usize = 80;
 
-/// The coding of a body.
+/// The coding of a body. Without the Cargo feature `compression` there is none.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum BodyDecompressor {
     /// `gzip`.
+    #[cfg(feature = "compression")]
     Gzip(MultiGzDecoder<Vec<u8>>),
     /// `deflate`.
+    #[cfg(feature = "compression")]
     Deflate(ZlibDecoder<Vec<u8>>),
 }
 
@@ -46,13 +53,20 @@ impl BodyDecompressor {
         match names.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             [] => Ok(None),
             // A gzip body may have several members (RFC 1952).
+            #[cfg(feature = "compression")]
             ["gzip" | "x-gzip"] => Ok(Some(Self::Gzip(MultiGzDecoder::new(Vec::new())))),
             // HTTP's `deflate` means the zlib format and not bare DEFLATE (RFC 9110, 8.4.1.2).
+            #[cfg(feature = "compression")]
             ["deflate"] => Ok(Some(Self::Deflate(ZlibDecoder::new(Vec::new())))),
             _ => {
                 let names: String = names.join(", ").chars().take(MAX_NAME_CHARS).collect();
+                let remedy = if cfg!(feature = "compression") {
+                    ""
+                } else {
+                    " without the Cargo feature `compression`"
+                };
                 Err(ContentCodingError(format!(
-                    "the upstream's answer is coded as `{names}`, which was not asked for and cannot be read"
+                    "the upstream's answer is coded as `{names}`, which was not asked for and cannot be read{remedy}"
                 )))
             }
         }
@@ -62,6 +76,16 @@ impl BodyDecompressor {
     ///
     /// # Errors
     /// [`ContentCodingError`] if the bytes have another coding.
+    #[cfg(not(feature = "compression"))]
+    pub fn decode(&mut self, _coded: &[u8]) -> Result<Bytes, ContentCodingError> {
+        match *self {}
+    }
+
+    /// Decompresses more bytes, as far as the content is complete.
+    ///
+    /// # Errors
+    /// [`ContentCodingError`] if the bytes have another coding.
+    #[cfg(feature = "compression")]
     pub fn decode(&mut self, coded: &[u8]) -> Result<Bytes, ContentCodingError> {
         let plain = match self {
             // The decoder's buffer is emptied each time, so the limit in `write` is for one piece and not for the
@@ -83,6 +107,7 @@ impl From<ContentCodingError> for GatewayError {
     }
 }
 
+#[cfg(feature = "compression")]
 fn write<W: Write>(decoder: &mut W, coded: &[u8], unpacked: impl Fn(&W) -> usize) -> io::Result<()> {
     // The size is known only after a piece was unpacked. Small pieces keep the overshoot small.
     for piece in coded.chunks(AT_ONCE_BYTES) {
@@ -95,7 +120,7 @@ fn write<W: Write>(decoder: &mut W, coded: &[u8], unpacked: impl Fn(&W) -> usize
     decoder.flush()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "compression"))]
 mod tests {
     use flate2::Compression;
     use flate2::write::GzEncoder;

@@ -10,6 +10,7 @@ use crate::ModelRequest;
 /// `input = bias × (messages and tools by the core's estimate + overheads)`. With a bias other than 1, the model's
 /// count differs from the same estimator's count elsewhere. Tests use the bias to make a meter wrong.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ScriptedTokenCounter {
     /// The factor on every count, output included. Not negative.
     pub bias: f64,

@@ -12,6 +12,7 @@ use longhaul_wire::validation::RequestViolation;
 
 /// The purpose of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ScriptedCallKind {
     /// A step of a conversation.
     Main,
@@ -21,6 +22,7 @@ pub enum ScriptedCallKind {
 
 /// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ScriptedCallOutcome {
     /// The call has not ended.
     Open,
@@ -36,6 +38,7 @@ pub enum ScriptedCallOutcome {
 
 /// A call.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ScriptedCallRecord {
     /// The purpose of the call.
     pub kind: ScriptedCallKind,

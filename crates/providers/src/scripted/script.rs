@@ -75,6 +75,7 @@ impl fmt::Debug for ModelScript {
 
 /// An answer: content, end and reported usage.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ScriptedAnswer {
     /// The content, in order.
     pub say: Vec<ScriptedPart>,
@@ -91,6 +92,7 @@ pub struct ScriptedAnswer {
 
 /// A piece of an answer.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ScriptedPart {
     /// Text, streamed in pieces of words.
     Text(String),
@@ -111,6 +113,7 @@ pub enum ScriptedPart {
 
 /// The reported usage of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub enum ScriptedUsage {
     /// The usage counted by the model.
     #[default]
@@ -123,6 +126,7 @@ pub enum ScriptedUsage {
 
 /// A way to fail. `after` counts events; a fault always comes before the closing event.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ScriptedFault {
     /// An HTTP error instead of a stream.
     Status {

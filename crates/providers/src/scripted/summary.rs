@@ -12,6 +12,7 @@ const SUMMARY_CHARS: usize = 1_600;
 
 /// The way in which summary requests are answered.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ScriptedSummaries {
     /// The first lines of the conversation, at most about 400 tokens.
     Extract,

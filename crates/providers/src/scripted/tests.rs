@@ -58,6 +58,7 @@ fn an_answer_streams_in_order() {
             ModelEvent::PartDone(_) => "done",
             ModelEvent::Usage(_) => "usage",
             ModelEvent::Finished(_) => "finished",
+            _ => "other",
         })
         .collect();
     let mut order = kinds.clone();

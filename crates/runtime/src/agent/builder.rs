@@ -196,6 +196,8 @@ impl AgentBuilder {
     /// `optional` is set for it: then it is waited for no longer than its `timeoutMs`, and the log has a warning.
     /// Without a [`workspace`](Self::workspace), programs of hooks and servers run confined in an empty private folder.
     ///
+    /// Without the Cargo feature `yaml` the file is JSON, with the same keys.
+    ///
     /// ```no_run
     /// use longhaul::prelude::*;
     ///

@@ -302,9 +302,7 @@ impl SessionDriver {
             RunStatus::Idle | RunStatus::Parked => CancelPoint::Idle,
             RunStatus::ExecutingTools | RunStatus::WaitingApproval => CancelPoint::ToolsInProgress,
             RunStatus::Streaming if self.context.run.is_answering() => CancelPoint::PartialAssistant,
-            RunStatus::Streaming | RunStatus::Compacting | RunStatus::WaitingForServer => {
-                CancelPoint::BetweenCalls
-            }
+            _ => CancelPoint::BetweenCalls,
         };
         if self.announced.is_some() {
             // Signals about messages queued from now on may still arrive.
@@ -591,7 +589,7 @@ pub(crate) fn undo(run: &Run, edit_id: &EditId) -> Result<Vec<EventBody>, Sessio
     }
     run.history().check_undo(edit_id).map_err(|error| match error {
         UndoError::NotFound(id) => SessionError::NotFound(format!("compaction {id}")),
-        built @ UndoError::BuiltOn { .. } => SessionError::Conflict(built.to_string()),
+        other => SessionError::Conflict(other.to_string()),
     })?;
     let restored = EventBody::ViewRestored { edit_id: edit_id.clone() };
     // Restored messages are exempt from automatic compaction until their release, so no later step would make them fit.

@@ -512,7 +512,8 @@ impl StreamedAnswer {
                 self.parts.push(part);
             }
             ModelEvent::Usage(usage) => self.usage = Some(usage),
-            ModelEvent::Finished(_) => {}
+            // The end is handled by the caller.
+            _ => {}
         }
         Ok(action)
     }

@@ -174,6 +174,6 @@ fn in_words(suspicion: SuspectedOverflow) -> String {
             format!("the server read {reported} of about {counted} tokens: it cut the request in silence")
         }
         SuspectedOverflow::WindowFull { .. } => "the window was full before there was an answer".to_owned(),
-        SuspectedOverflow::Empty => "no answer came to a request that fills the window".to_owned(),
+        _ => "no answer came to a request that fills the window".to_owned(),
     }
 }

@@ -41,7 +41,7 @@ impl PausePointDetector {
             }
             ModelEvent::PartDone(Part::Text(_) | Part::Reasoning(_)) | ModelEvent::Usage(_) => return None,
             // A cut call could not be continued: no wire takes a part of its arguments back.
-            ModelEvent::ToolInput { .. } | ModelEvent::PartDone(_) | ModelEvent::Finished(_) => {
+            _ => {
                 self.is_text = false;
                 return None;
             }

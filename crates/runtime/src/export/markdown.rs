@@ -114,7 +114,7 @@ impl<'a> MarkdownTranscript<'a> {
         match cut {
             Some(PartialAnswerReason::Cancelled) => self.block("*Cancelled here.*"),
             Some(PartialAnswerReason::Lost) => self.block("*Lost here; the model never saw this.*"),
-            Some(PartialAnswerReason::Paused) | None => {}
+            _ => {}
         }
     }
 
@@ -128,11 +128,11 @@ impl<'a> MarkdownTranscript<'a> {
                     self.block(&format!("**Call** `{}`", call.name));
                     self.block(&fenced(&call.arguments, "json"));
                 }
-                // Results have events of their own, which are rendered at their place.
-                Part::ToolResult(_) => {}
                 Part::Image(media) => self.block(&stored("image", media)),
                 Part::File(media) => self.block(&stored("file", media)),
                 Part::Opaque(opaque) => self.block(&format!("*[{}]*", opaque.kind)),
+                // Results have events of their own, which are rendered at their place.
+                _ => {}
             }
         }
     }

@@ -1,9 +1,10 @@
 use longhaul_core::event::{
-    CoalescedMessages, EditKind, EditReason, FORMAT, ForkOrigin, ModelChoice, ViewEdit,
+    CoalescedMessages, EditKind, EditReason, EventBody, FORMAT, ForkOrigin, ModelChoice, ViewEdit,
+    ViewOperation,
 };
 use longhaul_core::history::History;
 use longhaul_core::ids::LogRange;
-use longhaul_core::message::{Message, ModelOrigin};
+use longhaul_core::message::{Message, ModelOrigin, Part};
 use longhaul_core::metadata::MessageMetadata;
 use proptest::prelude::*;
 use serde_json::json;

@@ -138,6 +138,7 @@ pub struct CompactionScope {
 /// The decision about a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct PreCompactResponse {
     /// True if the compaction should not happen.
     pub cancel: bool,
@@ -167,6 +168,7 @@ pub struct PreToolUseRequest {
 /// The decision whether a tool may run, and with which arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct PreToolUseResponse {
     /// `None` is the same as [`PreToolUseDecision::Allow`].
     pub decision: Option<PreToolUseDecision>,
@@ -179,6 +181,7 @@ pub struct PreToolUseResponse {
 /// The decision whether a tool may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum PreToolUseDecision {
     /// The hook does not mind. Rules and people have decided before the hook is asked.
     Allow,
@@ -208,6 +211,7 @@ pub struct PostToolUseRequest {
 /// A text for the model besides a tool's result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct PostToolUseResponse {
     /// Text for the model.
     pub added_context: Option<String>,
@@ -226,6 +230,7 @@ pub struct UserPromptSubmitRequest {
 /// The decision about a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct UserPromptSubmitResponse {
     /// True if the message is refused.
     pub block: bool,

@@ -132,7 +132,7 @@ impl Runtime {
             match now {
                 NodeStatus::Left => return,
                 NodeStatus::Fenced => self.lose_all(),
-                NodeStatus::Joined(_) => {}
+                _ => {}
             }
         }
     }

@@ -8,6 +8,7 @@ use longhaul_store::StoreError;
 
 /// The reason for a session's refusal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SessionError {
     /// The store refused or failed.
     #[error(transparent)]

@@ -22,6 +22,7 @@ use crate::settings::{
 
 /// The time at which a switch takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SwitchOutcome {
     /// Now.
     Now,

@@ -608,9 +608,9 @@ fn left_since(facts: &LogFacts, history: &History, agent: &Agent) -> Millis {
         // Where runs continue by themselves, messages of any age wake the session.
         (RunRecovery::Continue, _) => 0,
         // The owner died amid a run: the recovery stops that run, and its messages wait for a person.
-        (RunRecovery::Rest, Some(_)) => now_ms(),
+        (_, Some(_)) => now_ms(),
         // The session was at rest: later messages came from other nodes and never had an owner.
-        (RunRecovery::Rest, None) => facts.last_at,
+        (_, None) => facts.last_at,
     }
 }
 

@@ -134,7 +134,7 @@ fn configured_writer(rules: &AgentRules) -> Option<String> {
     match rules.policy.writer {
         SummaryWriterModel::Nobody => Some(EXTRACT.to_owned()),
         SummaryWriterModel::Other { .. } => rules.summariser.as_ref().map(|other| other.0.origin().model),
-        SummaryWriterModel::Session => None,
+        _ => None,
     }
 }
 

@@ -176,7 +176,7 @@ fn reason(finish: ModelStopReason) -> &'static str {
         ModelStopReason::ToolCalls => "tool_call",
         ModelStopReason::Length => "length",
         ModelStopReason::ContentFilter => "content_filter",
-        ModelStopReason::Other => "other",
+        _ => "other",
     }
 }
 

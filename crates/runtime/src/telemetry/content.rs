@@ -82,6 +82,7 @@ fn part(part: &Part) -> Value {
         Part::Image(media) => file(media, "image"),
         Part::File(media) => file(media, "document"),
         Part::Opaque(opaque) => json!({ "type": opaque.kind }),
+        _ => json!({ "type": "other" }),
     }
 }
 

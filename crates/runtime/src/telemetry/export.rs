@@ -21,6 +21,7 @@ use super::span::{AttributeValue, OperationKind};
 
 /// The capture of content in spans: prompts, answers, arguments and results of tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ContentCapture {
     /// No content.
     #[default]

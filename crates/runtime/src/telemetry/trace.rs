@@ -279,11 +279,11 @@ impl SessionTrace {
         if let Some(run) = around.run.history().open_run() {
             describe_usage(&open, &run.usage);
         }
-        open.set(names::RUN_END, end_word(reason));
+        open.set(names::RUN_END, reason.as_str());
         match (reason, error) {
             (RunEnd::Error, Some(error)) => open.fail(error.code.as_str()),
             (RunEnd::Error, None) => open.fail(names::OTHER),
-            (RunEnd::Cancelled | RunEnd::Timeout, _) => open.fail(end_word(reason)),
+            (RunEnd::Cancelled | RunEnd::Timeout, _) => open.fail(reason.as_str()),
             _ => {}
         }
         if let Some(exporting) = around.exporting() {
@@ -387,7 +387,7 @@ impl SessionTrace {
         let parent = self.turn.as_ref().map(|turn| &turn.open);
         let open = self.begin(OperationKind::Compact, Some(strategy), parent, around);
         open.set(names::STRATEGY, strategy);
-        open.set(names::REASON, reason_word(reason));
+        open.set(names::REASON, reason.as_str());
         open.set(names::TRIGGER_TOKENS, trigger);
         self.compaction = Some(open);
     }
@@ -414,26 +414,5 @@ impl SessionTrace {
             open.fail(self.stop.unwrap_or("not_committed"));
         }
         open.end();
-    }
-}
-
-fn end_word(end: RunEnd) -> &'static str {
-    match end {
-        RunEnd::Stop => "stop",
-        RunEnd::MaxSteps => "max-steps",
-        RunEnd::Cancelled => "cancelled",
-        RunEnd::Timeout => "timeout",
-        RunEnd::LoopDetected => "loop-detected",
-        RunEnd::Length => "length",
-        RunEnd::Error => "error",
-    }
-}
-
-fn reason_word(reason: EditReason) -> &'static str {
-    match reason {
-        EditReason::TokenLimit => "token_limit",
-        EditReason::OverflowError => "overflow_error",
-        EditReason::ModelSwitch => "model_switch",
-        EditReason::Requested => "requested",
     }
 }

@@ -117,10 +117,8 @@ async fn outcome(app: &AppState, session: &Session, done: CompactionOutcome) -> 
             }
             Ok(json!({ "ok": true, "compacted": true, "compaction": state }))
         }
-        CompactionOutcome::NothingToDo => {
-            Ok(json!({ "ok": true, "compacted": false, "reason": "There is nothing to leave out." }))
-        }
         CompactionOutcome::Refused(why) => Err(ApiProblem::conflict(sentence(&why))),
+        _ => Ok(json!({ "ok": true, "compacted": false, "reason": "There is nothing to leave out." })),
     }
 }
 
@@ -130,7 +128,6 @@ fn shown_if(run: &Run, id: &EditId) -> Option<Value> {
 
 fn preview(preview: &CompactionPreview) -> Result<Value, ApiProblem> {
     let mut planned = match &preview.plan {
-        Plan::Fits => json!({ "action": "nothing", "why": "there is nothing to leave out" }),
         Plan::Edit(edit) => json!({
             "action": "edit", "kind": edit.kind, "strategy": edit.strategy, "why": edit.why,
             "originalTokens": edit.original_tokens, "compressedTokens": edit.compressed_tokens,
@@ -148,6 +145,7 @@ fn preview(preview: &CompactionPreview) -> Result<Value, ApiProblem> {
             })
         }
         Plan::DoesNotFit(misfit) => return Err(ApiProblem::conflict(sentence(&misfit.to_string()))),
+        _ => json!({ "action": "nothing", "why": "there is nothing to leave out" }),
     };
     if let Some(survival) = &preview.survival {
         planned["survival"] = json!(survival);

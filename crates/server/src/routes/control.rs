@@ -95,7 +95,7 @@ async fn stop(session: &Session, how: &CancelRunRequestBody, since: Vec<Event>) 
     let persisted = match met {
         CancelPoint::PartialAssistant => Value::from("partial_assistant"),
         CancelPoint::ToolsInProgress => Value::from("tools_in_progress"),
-        CancelPoint::BetweenCalls | CancelPoint::Idle => Value::Null,
+        _ => Value::Null,
     };
     Ok(json!({ "ok": true, "cancelled": met != CancelPoint::Idle, "persisted": persisted }))
 }
@@ -165,9 +165,7 @@ async fn go_on(session: &Session, since: Vec<Event>) -> Result<Value, ApiProblem
     let reason = match met {
         ResumeOutcome::Begun => return Ok(answer),
         ResumeOutcome::Busy => "A run is going on already; it takes waiting messages at its next step.",
-        ResumeOutcome::NothingToDo => {
-            "No message waits, and the newest one has its answer, or a part of it. Send a message to go on."
-        }
+        _ => "No message waits, and the newest one has its answer, or a part of it. Send a message to go on.",
     };
     answer["reason"] = reason.into();
     Ok(answer)

@@ -116,7 +116,7 @@ impl From<SwitchOutcome> for ModelSwitchTiming {
         match switched {
             SwitchOutcome::Now => Self::Now,
             SwitchOutcome::AtNextStep => Self::NextStep,
-            SwitchOutcome::Already => Self::Already,
+            _ => Self::Already,
         }
     }
 }

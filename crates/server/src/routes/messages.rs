@@ -232,7 +232,6 @@ fn show_entry(
     let mut answers = None;
     match &entry.kind {
         Some(LogEntryKind::Typed) => {}
-        Some(LogEntryKind::Note) => drop(fields.insert("isNote".to_owned(), true.into())),
         Some(LogEntryKind::Assistant(cut)) => {
             let calls = message
                 .tool_calls()
@@ -242,6 +241,7 @@ fn show_entry(
         Some(LogEntryKind::Result { tool }) => answers = of_result(message, Some(tool), &mut fields),
         // The call of this result is damaged.
         None => answers = of_result(message, None, &mut fields),
+        Some(_) => drop(fields.insert("isNote".to_owned(), true.into())),
     }
     let field = if message.role == Role::Tool { "compactedAt" } else { "summarizedAt" };
     let said_in = entry.message.id.to_string();

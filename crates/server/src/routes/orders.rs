@@ -141,13 +141,8 @@ pub(crate) async fn remove(
 }
 
 fn shown(order: &StandingOrder) -> Value {
-    let state = match &order.state {
-        OrderState::Active => "active",
-        OrderState::Superseded { .. } => "superseded",
-        OrderState::Removed => "removed",
-    };
     let mut shown = json!({
-        "id": order.id, "text": order.text, "source": order.source, "seq": order.at, "state": state,
+        "id": order.id, "text": order.text, "source": order.source, "seq": order.at, "state": order.state.as_str(),
     });
     if let Some(from) = order.from {
         shown["fromSeq"] = from.into();

@@ -442,13 +442,5 @@ fn status_of(name: &str) -> Option<RunStatus> {
 
 /// Returns the API's word for a status.
 pub(super) fn status_name(status: RunStatus) -> &'static str {
-    match status {
-        RunStatus::Idle => "idle",
-        RunStatus::Streaming => "streaming",
-        RunStatus::ExecutingTools => "executing_tools",
-        RunStatus::WaitingApproval => "waiting_approval",
-        RunStatus::Compacting => "compacting",
-        RunStatus::WaitingForServer => "waiting_for_server",
-        RunStatus::Parked => "parked",
-    }
+    status.as_str()
 }

@@ -168,7 +168,8 @@ fn of_trigger(trigger: StrategyTrigger) -> Value {
         StrategyTrigger::Tokens(tokens) => json!({ "type": "threshold", "triggerTokens": tokens }),
         StrategyTrigger::Overflow => json!({ "type": "overflow" }),
         StrategyTrigger::Manual => json!({ "type": "manual" }),
-        StrategyTrigger::Planner => json!({ "type": "planner" }),
+        // What has no figure is left to the planner.
+        _ => json!({ "type": "planner" }),
     }
 }
 

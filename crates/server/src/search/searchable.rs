@@ -110,7 +110,7 @@ impl<'a> MessageTexts<'a> {
                 Part::Image(media) => self.texts.extend(media.name.clone()),
                 Part::File(media) => self.add_file(media),
                 // A provider's own block is no text that anybody was shown.
-                Part::Opaque(_) => {}
+                _ => {}
             }
         }
     }

@@ -215,7 +215,7 @@ async fn go_on(app: &AppState, session: Session) -> Result<UiAnswerSubscription,
         }
         // A second tab or a reloaded page asks for a run that goes on. It gets the answer from its beginning.
         ResumeOutcome::Busy => running(app, session).await?,
-        ResumeOutcome::NothingToDo => None,
+        _ => None,
     };
     running.ok_or_else(|| {
         let detail = "The newest message has its answer, and an answer is never replaced. Send a message, \

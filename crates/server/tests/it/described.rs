@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use longhaul::SessionEvent;
 use longhaul::api_events::ApiEvent;
+use longhaul_testkit::{SchemaDocument, schema_kinds};
 use serde_json::{Map, Value};
 
 static DOCUMENT: LazyLock<Value> =
@@ -50,7 +51,7 @@ pub(crate) fn answer(address: &str, status: u16, value: &Value) {
             continue;
         };
         let schema = &content.values().next().unwrap()["schema"];
-        match check(schema, value, "") {
+        match check(schema, value) {
             Ok(()) => return,
             Err(error) => why.push(format!("{method}: {error}")),
         }
@@ -69,7 +70,7 @@ pub(crate) fn event(value: &Value) {
     let name = value["name"].as_str().unwrap();
     let described = described_events().get_key_value(name);
     let (name, reference) = described.unwrap_or_else(|| panic!("{name} is not described"));
-    if let Err(why) = check(resolve(reference.as_str().unwrap()), value, "") {
+    if let Err(why) = check(resolve(reference.as_str().unwrap()), value) {
         panic!("{name} is not as described: {why}: {value}");
     }
     let typed = SessionEvent::from_announcement(&ApiEvent::passing(name, &"s".into(), value.clone()));
@@ -77,101 +78,11 @@ pub(crate) fn event(value: &Value) {
 }
 
 fn resolve(reference: &str) -> &'static Value {
-    DOCUMENT
-        .pointer(reference.strip_prefix('#').unwrap())
-        .unwrap_or_else(|| panic!("{reference} leads nowhere"))
+    SchemaDocument(&DOCUMENT).resolve(reference)
 }
 
-/// As much of JSON Schema as the description uses.
-fn check(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
-    if let Some(reference) = schema["$ref"].as_str() {
-        return check(resolve(reference), value, at);
-    }
-    if let Some(all) = schema["allOf"].as_array() {
-        all.iter().try_for_each(|one| check(one, value, at))?;
-    }
-    for key in ["oneOf", "anyOf"] {
-        if let Some(some) = schema[key].as_array() {
-            let found: Vec<_> = some.iter().map(|one| check(one, value, at)).collect();
-            if found.iter().all(Result::is_err) {
-                let why: Vec<String> = found.into_iter().filter_map(Result::err).collect();
-                return Err(format!("{at}: {}", why.join(" or ")));
-            }
-        }
-    }
-    if schema["enum"].as_array().is_some_and(|known| !known.contains(value)) {
-        return Err(format!("{at}: {value} is none of {}", schema["enum"]));
-    }
-    let kinds = kinds(schema);
-    if !kinds.is_empty() && !kinds.iter().any(|kind| is_of(kind, value)) {
-        return Err(format!("{at}: {value} is no {}", kinds.join(" or ")));
-    }
-    if let Some(items) = value.as_array() {
-        items
-            .iter()
-            .enumerate()
-            .try_for_each(|(index, item)| check(&schema["items"], item, &format!("{at}[{index}]")))?;
-    }
-    value.as_object().map_or(Ok(()), |object| check_object(schema, object, at))
-}
-
-/// The JSON types that a schema allows; none for a schema of any type.
-fn kinds(schema: &Value) -> Vec<&str> {
-    match &schema["type"] {
-        Value::String(kind) => vec![kind],
-        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn check_object(schema: &Value, object: &Map<String, Value>, at: &str) -> Result<(), String> {
-    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    if let Some(missing) = required.into_iter().find(|key| !object.contains_key(*key)) {
-        return Err(format!("{at}: {missing} is missing"));
-    }
-    for (key, value) in object {
-        match (schema["properties"].get(key), &schema["additionalProperties"]) {
-            (Some(property), _) => check(property, value, &format!("{at}.{key}"))?,
-            (None, Value::Bool(false)) => return Err(format!("{at}: {key} is not described")),
-            (None, Value::Object(_)) => {
-                check(&schema["additionalProperties"], value, &format!("{at}.{key}"))?
-            }
-            (None, _) => {}
-        }
-    }
-    Ok(())
-}
-
-fn is_of(kind: &str, value: &Value) -> bool {
-    match kind {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "boolean" => value.is_boolean(),
-        "null" => value.is_null(),
-        "integer" => value.is_u64() || value.is_i64(),
-        "number" => value.is_number(),
-        _ => false,
-    }
-}
-
-#[test]
-fn the_check_sees_what_is_wrong() {
-    let schema = serde_json::json!({
-        "type": "object", "required": ["a"], "additionalProperties": false,
-        "properties": { "a": { "type": "integer" }, "b": { "enum": ["x"] } },
-    });
-    let is_fine = |value: Value| check(&schema, &value, "").is_ok();
-    assert!(is_fine(serde_json::json!({ "a": 1, "b": "x" })));
-    for wrong in [
-        serde_json::json!({}),
-        serde_json::json!({ "a": "1" }),
-        serde_json::json!({ "a": 1, "b": "y" }),
-        serde_json::json!({ "a": 1, "c": 1 }),
-        serde_json::json!([]),
-    ] {
-        assert!(!is_fine(wrong.clone()), "{wrong}");
-    }
+fn check(schema: &Value, value: &Value) -> Result<(), String> {
+    SchemaDocument(&DOCUMENT).check(schema, value)
 }
 
 /// Returns a value as described. A whole one has everything; the other has only what it must have, and `null` and empty
@@ -187,7 +98,7 @@ fn example(schema: &Value, is_whole: bool) -> Value {
     if let Some(some) = schema["oneOf"].as_array() {
         return example(if is_whole { &some[0] } else { &some[some.len() - 1] }, is_whole);
     }
-    let kinds = kinds(schema);
+    let kinds = schema_kinds(schema);
     match *(if is_whole { kinds.first() } else { kinds.last() }).unwrap_or(&"null") {
         "object" => {
             let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
@@ -213,6 +124,41 @@ fn every_described_event_has_a_type() {
             event(&example(schema, is_whole));
         }
     }
+}
+
+/// Returns the words that a schema allows, sorted.
+fn words(schema: &Value) -> Vec<&str> {
+    let listed = schema["enum"].as_array().into_iter().flatten();
+    let each = schema["oneOf"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .flat_map(|one| one.get("const").into_iter().chain(one["enum"].as_array().into_iter().flatten()));
+    let mut words: Vec<&str> = listed.chain(each).map(|word| word.as_str().unwrap()).collect();
+    words.sort_unstable();
+    words
+}
+
+/// The words of the description are those of the types in [`SessionEvent`].
+#[test]
+fn events_have_the_words_of_the_library() {
+    let schema = SessionEvent::json_schema();
+    let described = |name: &str| words(&DOCUMENT["components"]["schemas"][name]);
+    let typed = |name: &str| words(&schema["$defs"][name]);
+    for (name, of_library) in [
+        ("Cut", "PartialAnswerReason"),
+        ("EditReason", "EditReason"),
+        ("FinishReason", "RunEnd"),
+        ("Outcome", "ToolStatus"),
+        ("Role", "Role"),
+        ("Source", "MessageSource"),
+    ] {
+        assert!(!typed(of_library).is_empty(), "{of_library} is not in the schema");
+        assert_eq!(described(name), typed(of_library), "{name}");
+    }
+    // The API has some codes more.
+    let codes = described("ProblemCode");
+    assert!(typed("ErrorCode").iter().all(|code| codes.contains(code)), "{codes:?}");
 }
 
 /// The description that is committed is the one that is made.

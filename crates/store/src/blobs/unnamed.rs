@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
-use longhaul_core::message::Part;
+use longhaul_core::message::{Part, collect_blobs};
 use object_store::path::Path as Key;
 use object_store::{Error, ObjectMeta, ObjectStoreExt, PutMode, PutOptions};
 
@@ -54,7 +54,7 @@ impl ReferencedBlobs {
     /// Adds the blobs named by the parts of a message.
     pub fn add_parts(&mut self, parts: &[Part]) {
         let mut refs = Vec::new();
-        super::named::of_parts(parts, &mut refs);
+        collect_blobs(parts, &mut refs);
         refs.into_iter().for_each(|blob| self.add(&blob.hash));
     }
 

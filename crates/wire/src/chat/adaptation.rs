@@ -9,6 +9,7 @@ use crate::{ProviderError, field_fault, gemini};
 
 /// The demands of one server, each learned from a refusal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RequestAdaptations {
     /// Calls are sent with the reasoning of their turn (anomalyco/opencode#10996, continuedev/continue#11711).
     pub replays_tool_turns: bool,

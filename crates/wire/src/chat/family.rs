@@ -11,6 +11,7 @@ use crate::{DeclaredLimits, FeatureSupport, Limits, ReasoningScope};
 
 /// The quirks of a family of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerFamily {
     /// The family's name, for people.
     pub name: &'static str,
@@ -57,6 +58,7 @@ pub struct ServerFamily {
 
 /// The name of the output limit in the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OutputLimitField {
     /// `max_tokens`: local and most compatible servers.
     #[default]
@@ -67,6 +69,7 @@ pub enum OutputLimitField {
 
 /// The place of plain reasoning in an assistant message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ReasoningPlace {
     /// `reasoning_content`.
     ReasoningContent,
@@ -78,6 +81,7 @@ pub enum ReasoningPlace {
 
 /// The plain reasoning sent back to its own model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ReasoningReplay {
     /// None.
     #[default]
@@ -113,6 +117,7 @@ impl From<ReasoningScope> for ReasoningReplay {
 
 /// A server's format of a call's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CallIdFormat {
     /// Any text up to this many bytes.
     UpTo(usize),
@@ -122,6 +127,7 @@ pub enum CallIdFormat {
 
 /// A server's support for documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DocumentSupport {
     /// No source confirms documents.
     Unknown,
@@ -135,6 +141,7 @@ pub enum DocumentSupport {
 
 /// A server's support for prefill: continuing an assistant message at the end of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PrefillSupport {
     /// No source confirms prefill.
     Unknown,

@@ -55,6 +55,7 @@ pub struct GatewayError {
 
 /// Kinds of errors, as far as the dialects distinguish kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum GatewayErrorKind {
     /// The request has a mistake.
     Invalid,

@@ -4,6 +4,7 @@ use crate::ProviderError;
 
 /// The demands of one server, each learned from a refusal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GeminiAdaptations {
     /// Every call has a signature. The name of a model does not always show that its server checks signatures:
     /// `gemini-flash-latest` and a proxy's names have no generation.

@@ -30,7 +30,7 @@ fn neutral(part: &Part, own: bool) -> Result<Option<RawJson>, ProviderError> {
         // Google takes thoughts back only by their signature, and other wires' blocks mean nothing here.
         Part::Reasoning(_) | Part::Opaque(_) => Ok(None),
         Part::Image(_) | Part::File(_) => Ok(Some(RawJson(format!(r#"{{"text":"{UNSUPPORTED}"}}"#)))),
-        Part::ToolResult(_) => Err(raw_json::misplaced(part)),
+        _ => Err(raw_json::misplaced(part)),
     }
 }
 

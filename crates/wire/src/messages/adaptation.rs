@@ -4,6 +4,7 @@ use crate::{ProviderError, field_fault};
 
 /// The demands of one server, each learned from a refusal. Refused parameters are learned elsewhere, by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MessagesAdaptations {
     /// The system prompt, and content of nothing but text, are texts and no lists of blocks.
     pub has_plain_texts: bool,

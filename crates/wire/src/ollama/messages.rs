@@ -183,7 +183,7 @@ impl<'a> OllamaInputEncoder<'a> {
                 Part::Reasoning(_) | Part::Opaque(_) => {}
                 Part::ToolCall(call) => written.tool_calls.push(self.call(call, own)?),
                 Part::Image(_) | Part::File(_) => written.content.push_str(UNSUPPORTED),
-                Part::ToolResult(_) => return Err(raw_json::misplaced(part)),
+                _ => return Err(raw_json::misplaced(part)),
             }
         }
         self.written.push(written);

@@ -70,6 +70,7 @@ pub struct AnsweredRequestTokens {
 
 /// An overflow that looks like success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SuspectedOverflow {
     /// The window was full: the answer ended there, or the window is smaller than the input.
     WindowFull {

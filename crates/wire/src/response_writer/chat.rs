@@ -165,10 +165,10 @@ pub(crate) fn whole(head: &ResponseHead, answer: &ModelAnswer) -> Bytes {
 
 fn reason(finish: ModelStopReason) -> &'static str {
     match finish {
-        ModelStopReason::Stop | ModelStopReason::Other => "stop",
         ModelStopReason::ToolCalls => "tool_calls",
         ModelStopReason::Length => "length",
         ModelStopReason::ContentFilter => "content_filter",
+        _ => "stop",
     }
 }
 

@@ -247,10 +247,10 @@ pub(crate) fn whole(head: &ResponseHead, answer: &ModelAnswer) -> Bytes {
 
 fn reason(finish: ModelStopReason) -> &'static str {
     match finish {
-        ModelStopReason::Stop | ModelStopReason::Other => "end_turn",
         ModelStopReason::ToolCalls => "tool_use",
         ModelStopReason::Length => "max_tokens",
         ModelStopReason::ContentFilter => "refusal",
+        _ => "end_turn",
     }
 }
 

@@ -350,7 +350,7 @@ fn called(head: &ResponseHead, id: &str, call: &str, name: &str, arguments: &str
 fn status(finish: ModelStopReason) -> &'static str {
     match finish {
         ModelStopReason::Length | ModelStopReason::ContentFilter => "incomplete",
-        ModelStopReason::Stop | ModelStopReason::ToolCalls | ModelStopReason::Other => "completed",
+        _ => "completed",
     }
 }
 

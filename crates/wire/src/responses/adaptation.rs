@@ -4,6 +4,7 @@ use crate::{ProviderError, field_fault};
 
 /// The demands of one server, each learned from a refusal. Refused parameters are learned elsewhere, by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ResponsesAdaptations {
     /// Reasoning items are not sent back. Servers that write them do not always take them.
     pub omits_reasoning: bool,

@@ -32,7 +32,7 @@ pub(super) fn neutral(part: &Part, own: bool) -> Result<Option<RawJson>, Provide
         Part::ToolCall(call) => Ok(Some(function_call(call, call_name(call, own)))),
         // Reasoning of another model cannot be decrypted, and other wires' items mean nothing here.
         Part::Reasoning(_) | Part::Opaque(_) => Ok(None),
-        Part::ToolResult(_) | Part::Image(_) | Part::File(_) => Err(raw_json::misplaced(part)),
+        _ => Err(raw_json::misplaced(part)),
     }
 }
 

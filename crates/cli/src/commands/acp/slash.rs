@@ -87,12 +87,10 @@ async fn compact(session: &Session, instructions: Option<String>) -> Outcome<Str
                 edit.why
             ))
         }
-        CompactionOutcome::NothingToDo => {
-            Ok("Nothing to compact: the conversation stays as it is.".to_owned())
-        }
         CompactionOutcome::Refused(why) => {
             Err(CommandError::new(format!("not compacted, nothing changed: {why}")))
         }
+        _ => Ok("Nothing to compact: the conversation stays as it is.".to_owned()),
     }
 }
 

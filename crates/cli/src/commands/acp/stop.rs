@@ -13,7 +13,6 @@ use crate::failure::CommandError;
 /// Returns the stop reason of a run. An end that the protocol has no word for is an error with a message.
 pub(super) fn reason(settled: &RunOutcome) -> Result<StopReason, Error> {
     match settled.end {
-        Some(RunEnd::Stop) | None => Ok(StopReason::EndTurn),
         // Each is a limit on what the model may do in one turn.
         Some(RunEnd::MaxSteps | RunEnd::Timeout | RunEnd::LoopDetected) => Ok(StopReason::MaxTurnRequests),
         Some(RunEnd::Cancelled) => Ok(StopReason::Cancelled),
@@ -23,6 +22,7 @@ pub(super) fn reason(settled: &RunOutcome) -> Result<StopReason, Error> {
             Some(error) => Err(internal(&error.message).data(json!({ "code": error.code }))),
             None => Err(internal("the run failed")),
         },
+        _ => Ok(StopReason::EndTurn),
     }
 }
 

@@ -201,7 +201,7 @@ impl ChatContext<'_> {
                 ResumeOutcome::NothingToDo => {
                     "nothing waits for an answer: send a message to go on\n".to_owned()
                 }
-                ResumeOutcome::Begun | ResumeOutcome::Busy => String::new(),
+                _ => String::new(),
             },
             ChatCommand::Model(None) => self.model(),
             ChatCommand::Model(Some(model)) => {
@@ -276,10 +276,8 @@ impl ChatContext<'_> {
                 CompactionOutcome::Committed(_) => {
                     Ok(unheard.filter(|_| asked).unwrap_or_default().to_owned())
                 }
-                CompactionOutcome::NothingToDo => {
-                    Ok("nothing to compact: the conversation stays as it is".to_owned())
-                }
                 CompactionOutcome::Refused(why) => Err(CommandError::new(format!("not compacted: {why}"))),
+                _ => Ok("nothing to compact: the conversation stays as it is".to_owned()),
             }
         })))
     }

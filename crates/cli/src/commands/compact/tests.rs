@@ -104,10 +104,10 @@ impl CompactionStrategy for SummaryAndClearing {
             .filter(|at| matches!(context.history.view()[*at].kind, ViewItemKind::Result { .. }))
             .take(3)
             .collect();
-        Some(CompactionSelection {
-            cleared,
-            ..CompactionSelection::new(context.before_cut(cut), UnitReplacement::Summary { tokens: 500 })
-        })
+        let summary = UnitReplacement::Summary { tokens: 500 };
+        let mut selection = CompactionSelection::new(context.before_cut(cut), summary);
+        selection.cleared = cleared;
+        Some(selection)
     }
 }
 

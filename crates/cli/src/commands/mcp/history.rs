@@ -78,9 +78,9 @@ fn is_recalled(entry: &LogEntry) -> bool {
 fn speaker(entry: &LogEntry) -> String {
     match &entry.kind {
         LogEntryKind::Typed => "user".to_owned(),
-        LogEntryKind::Note => "note".to_owned(),
         LogEntryKind::Assistant(_) => "assistant".to_owned(),
         LogEntryKind::Result { tool } => format!("result of {tool}"),
+        _ => "note".to_owned(),
     }
 }
 
@@ -93,7 +93,7 @@ fn text(parts: &[Part]) -> String {
             Part::ToolCall(call) => all.push_str(&format!("\n[call {} {}]", call.name, call.arguments)),
             Part::ToolResult(result) => all.push_str(&text(&result.content)),
             Part::Image(media) | Part::File(media) => all.extend(media.name.as_deref()),
-            Part::Reasoning(_) | Part::Opaque(_) => {}
+            _ => {}
         }
     }
     all

@@ -147,9 +147,8 @@ fn plan_and_edit(
         let coming = ready.or(unwritten.as_ref());
         let planned = plan::plan_with(&log.history, fixed, &now.budget, policy, trigger, coming);
         let edit = match planned {
-            Plan::Fits | Plan::DoesNotFit(_) => break,
             // As long as the request fits, the background summary is worth the wait.
-            _ if on_its_way && bound <= now.budget.usable => break,
+            Plan::Edit(_) | Plan::Summarise(_) if on_its_way && bound <= now.budget.usable => break,
             Plan::Edit(edit) => Some(*edit),
             // A user who asks for a compaction waits for its summary.
             Plan::Summarise(draft) if policy.strategy.waits_for_summary() || !is_routine => {
@@ -157,6 +156,7 @@ fn plan_and_edit(
             }
             // A strategy that does not wait for its summary gets an extract instead.
             Plan::Summarise(draft) => draft.finish_extractive(&log.history).ok(),
+            _ => break,
         };
         match edit {
             Some(edit) => {
@@ -409,9 +409,9 @@ fn recorded(item: &ViewItem, log: &PolicyLog) -> RecordedMessage {
     let kind = match &item.kind {
         ViewItemKind::Summary(_) => return recorded_summary(&text, Role::User, log.history.counter()),
         ViewItemKind::Typed => LogEntryKind::Typed,
-        ViewItemKind::Note | ViewItemKind::Removed(_) => LogEntryKind::Note,
         ViewItemKind::Assistant => LogEntryKind::Assistant(None),
         ViewItemKind::Result { tool, .. } => LogEntryKind::Result { tool: tool.clone() },
+        _ => LogEntryKind::Note,
     };
     let message = item.message.clone();
     RecordedMessage { seq: item.range.from, at: None, message, kind, tokens: item.tokens, text: text.into() }

@@ -8,6 +8,7 @@ use crate::message::Role;
 
 /// A group of view items that stays or goes together: one message, or a step with all its results.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ViewUnit {
     /// The group's items, as indices into the view.
     pub items: Range<usize>,
@@ -25,6 +26,7 @@ pub struct ViewUnit {
 
 /// The kind of a group of view items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ViewUnitKind {
     /// A typed message.
     Typed,

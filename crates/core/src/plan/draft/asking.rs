@@ -22,6 +22,7 @@ pub enum SummaryForm {
 
 /// One request for a summary.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct SummaryRequest {
     /// The form of the request, with the live system prompt and tools or without.
     pub form: SummaryForm,

@@ -98,6 +98,7 @@ impl SimulatedRun {
             RunEnd::Length => stats.ended_length += 1,
             RunEnd::Error if error == Some(ErrorCode::ContextOverflow) => stats.ended_overflow += 1,
             RunEnd::Error => stats.ended_error += 1,
+            other => panic!("{other:?}"),
         }
         let has_code =
             end == RunEnd::Error || error == Some(ErrorCode::MaxCompactions) && end == RunEnd::Length;

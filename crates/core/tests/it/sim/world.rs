@@ -499,7 +499,7 @@ impl SimulatedRun {
                     longhaul_core::run::CompactionOutcome::Committed(_) => {
                         self.stats.compactions_on_request += 1;
                     }
-                    longhaul_core::run::CompactionOutcome::NothingToDo => {}
+                    _ => {}
                 }
             }
             RunEffect::RunEnded(end) => {

@@ -1,8 +1,8 @@
 //! Typed events: every announcement has a type, and JSON says the same.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use longhaul::core::event::{Event, EventBody, FORMAT};
 use longhaul::core::message::ModelOrigin;
@@ -11,8 +11,11 @@ use longhaul::event_bus::{EventReceiver, TryRecvError};
 use longhaul::prelude::*;
 use longhaul::testing::TemporaryFolder;
 use longhaul_core::run::CompactionOutcome;
+use longhaul_testkit::SchemaDocument;
 
 use super::{scripted, scripted_model};
+
+static SCHEMA: LazyLock<serde_json::Value> = LazyLock::new(SessionEvent::json_schema);
 
 /// The names of announcements that say nothing that another does not say.
 const REPEATS: [&str; 1] = ["llm:thinking"];
@@ -32,7 +35,7 @@ fn check(announcements: &mut EventReceiver, names: &mut BTreeSet<&'static str>) 
         };
         assert!(!matches!(event, SessionEvent::Other { .. }), "{told:?}");
         let json = serde_json::to_value(&event).unwrap();
-        assert!(json["type"].is_string(), "{json}");
+        assert_eq!(SchemaDocument(&SCHEMA).check(&SCHEMA, &json), Ok(()), "{json}");
         assert_eq!(serde_json::from_value::<SessionEvent>(json).unwrap(), event);
     }
 }
@@ -225,4 +228,27 @@ fn json_names_the_type_and_its_fields() {
     };
     let json = serde_json::json!({ "type": "text-delta", "text": "Hel", "stepId": "s", "messageId": "m", "offset": 0 });
     assert_eq!(serde_json::to_value(event).unwrap(), json);
+}
+
+#[test]
+fn the_schema_refuses_other_fields_and_types() {
+    let schema = SchemaDocument(&SCHEMA);
+    for wrong in [
+        serde_json::json!({ "type": "run-started" }),
+        serde_json::json!({ "type": "run-started", "runId": 1 }),
+        serde_json::json!({ "type": "no-such-event" }),
+        serde_json::json!({ "type": "run-finished", "runId": "r", "end": "no-such-end", "steps": 1 }),
+    ] {
+        assert!(schema.check(&SCHEMA, &wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn the_committed_schema_is_current() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/events.schema.json");
+    let committed = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        committed == format!("{:#}\n", *SCHEMA),
+        "run: cargo run -p longhaul --example events-schema > docs/events.schema.json"
+    );
 }

@@ -277,11 +277,7 @@ fn failed(code: ErrorCode, message: String) -> GatewayError {
         ErrorCode::Network => GatewayErrorKind::Unreachable,
         ErrorCode::NotFound => GatewayErrorKind::NotFound,
         ErrorCode::Interrupted | ErrorCode::Storage => GatewayErrorKind::Internal,
-        ErrorCode::ThirdParty
-        | ErrorCode::TruncatedStream
-        | ErrorCode::Conflict
-        | ErrorCode::QueueFull
-        | ErrorCode::MaxCompactions => GatewayErrorKind::Upstream,
+        _ => GatewayErrorKind::Upstream,
     };
     GatewayError::new(kind, message)
 }

@@ -312,12 +312,12 @@ fn folded(log: &[Event]) -> Vec<(Seq, Value)> {
         let mut answers = None;
         match &entry.kind {
             LogEntryKind::Typed => {}
-            LogEntryKind::Note => drop(fields.insert("isNote".to_owned(), true.into())),
             LogEntryKind::Assistant(cut) => {
                 let calls = message.tool_calls().map(|call| show_call(call, state(call, &history), false));
                 of_assistant(&message, *cut, calls.collect(), &mut fields);
             }
             LogEntryKind::Result { tool } => answers = of_result(&message, Some(tool), &mut fields),
+            _ => drop(fields.insert("isNote".to_owned(), true.into())),
         }
         let is_result = matches!(entry.kind, LogEntryKind::Result { .. });
         let hides = |op: &ViewOperation| op.range().contains(entry.seq);

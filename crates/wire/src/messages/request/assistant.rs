@@ -112,7 +112,7 @@ fn block<'a>(
         }
         // The API takes media from users and tools only.
         Part::Image(_) | Part::File(_) => Some(text_block(UNSUPPORTED, false)),
-        Part::ToolResult(_) => return Err(somebody::misplaced(part)),
+        _ => return Err(somebody::misplaced(part)),
     })
 }
 

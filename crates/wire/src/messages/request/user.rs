@@ -154,7 +154,7 @@ impl<'a> MessagesUserEncoder<'a> {
         let shown = match part {
             Part::Text(text) => Some(MessagesUserContent::Text { text: Cow::Borrowed(text.text.as_str()) }),
             Part::Image(media) | Part::File(media) => self.media(media),
-            Part::Reasoning(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Opaque(_) => None,
+            _ => None,
         };
         shown.unwrap_or(MessagesUserContent::Text { text: Cow::Borrowed(UNSUPPORTED) })
     }

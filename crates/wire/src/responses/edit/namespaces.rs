@@ -16,6 +16,7 @@ const HASH_CHARS: usize = 8;
 
 /// A tool within a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NamespacedTool {
     /// The namespace.
     pub namespace: String,
