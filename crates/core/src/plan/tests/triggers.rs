@@ -87,7 +87,7 @@ fn a_failed_compaction_is_not_tried_again_at_once() {
         usage: None,
     });
     assert_eq!(log.routine(12_000, &policy), Plan::Fits);
-    log.add(EventBody::ModelSwitched { to: origin(), selection: None });
+    log.add(EventBody::ModelSwitched { to: origin(), choice: None });
     assert_ne!(log.routine(12_000, &policy), Plan::Fits, "another model, another window");
 }
 
