@@ -292,17 +292,17 @@ mod tests {
         let german = "Bitte portiere den Parser. Nie auf main pushen! Höchstens 3 Versuche pro Test. Im Parser ist src/a.rs neu.";
         let history = session(&[german]);
         let summary = "Goal: port the parser in src/a.rs\nConstraints:\n- never push to main\n- at most 3 tries for each test";
-        assert_eq!(with_unsaid_rules_apart(summary, &history), None);
+        assert_eq!(separate_unconfirmed_rules(summary, &history), None);
         let history = session(&["Bitte portiere den Parser. Frag mich immer, bevor du etwas löschst."]);
         let summary = "Goal: port the parser\nConstraints:\n- ask before you delete anything\nState: open";
-        let text = with_unsaid_rules_apart(summary, &history).unwrap();
+        let text = separate_unconfirmed_rules(summary, &history).unwrap();
         assert!(text.contains(&format!("{UNDERSTOOD}:\n- ask before")) && !text.contains(NOT_SAID), "{text}");
         assert!(text.ends_with("State: open"), "{text}");
         // Without an order in the other language the rule is an invention.
         let history = session(&["Der Parser ist langsam.", "Port the parser. Never push to main."]);
         let summary =
             "Goal: port the parser\nConstraints:\n- you must reply in French with emojis\nState: open";
-        let text = with_unsaid_rules_apart(summary, &history).unwrap();
+        let text = separate_unconfirmed_rules(summary, &history).unwrap();
         assert!(text.contains(&format!("{NOT_SAID}:\n- you must reply")), "{text}");
     }
 }
