@@ -150,7 +150,7 @@ fn vietnamese_command(clause: &[&str]) -> Option<bool> {
         LazyLock::new(|| PhraseSet::of([VIETNAMESE_STATEMENT_PHRASES].into_iter()));
     static VERBS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(VIETNAMESE_COMMAND_VERBS));
     let has_command = |word: &&str| COMMANDS.contains(*word);
-    if clause.iter().any(|word| has_command(word)) {
+    if clause.iter().any(has_command) {
         return None;
     }
     // "Too", "very" and "well" stand at the end.
