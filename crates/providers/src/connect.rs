@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use longhaul_core::error::ErrorCode;
-
 use crate::anthropic::{self, AnthropicProvider};
 use crate::gemini::GeminiProvider;
 use crate::ollama::OllamaProvider;
@@ -29,10 +27,6 @@ pub fn connect(kind: Kind, mut endpoint: ModelEndpoint) -> Result<SharedProvider
         }
         Kind::Gemini => Arc::new(GeminiProvider::new(endpoint)?),
         Kind::Ollama => Arc::new(OllamaProvider::new(endpoint)?),
-        _ => {
-            let message = format!("this version has no client for the provider `{}`", kind.as_str());
-            return Err(ProviderError::new(ErrorCode::InvalidRequest, message));
-        }
     })
 }
 

@@ -6,7 +6,6 @@ use crate::{gemini, messages, ollama, responses};
 
 /// The kind of a provider, as a configuration names it: its wire, its address and the usual name of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum ProviderKind {
     /// OpenAI, over its Responses API.
     OpenAi,
