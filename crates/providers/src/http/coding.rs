@@ -120,7 +120,8 @@ fn write<W: Write>(decoder: &mut W, coded: &[u8], unpacked: impl Fn(&W) -> usize
     decoder.flush()
 }
 
-#[cfg(all(test, feature = "compression"))]
+#[cfg(test)]
+#[cfg(feature = "compression")]
 mod tests {
     use flate2::Compression;
     use flate2::write::GzEncoder;
