@@ -100,7 +100,8 @@ struct ChatContext<'a> {
 pub(crate) async fn run(args: ChatArgs, place: &CliEnvironment) -> Outcome {
     let interactive = place.terminal.is_interactive();
     let asking = match (args.yes, interactive) {
-        (true, _) => ToolApprovalMode::Allowed,
+        (true, true) => ToolApprovalMode::Allowed,
+        (true, false) => ToolApprovalMode::AllowedUnattended,
         (false, true) => ToolApprovalMode::Person,
         (false, false) => ToolApprovalMode::Nobody,
     };

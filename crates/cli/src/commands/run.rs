@@ -46,7 +46,7 @@ pub(crate) async fn run(args: RunArgs, place: &CliEnvironment) -> Outcome {
     // Read before signals are caught: Ctrl-C at a silent pipe then just ends the process.
     let prompt = prompt(args.prompt.as_deref(), place).await?;
     let mut interrupts = InterruptSignals::listen()?;
-    let asking = if args.yes { ToolApprovalMode::Allowed } else { ToolApprovalMode::Nobody };
+    let asking = if args.yes { ToolApprovalMode::AllowedUnattended } else { ToolApprovalMode::Nobody };
     let runtime = super::open(place, AgentRequirement::Model(asking)).await?;
     assemble::say_exposed(place, &runtime.agent().sandbox);
     // The runtime is closed after errors too, so that the session's lease is free for the next command.
