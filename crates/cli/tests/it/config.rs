@@ -108,6 +108,27 @@ fn rules_of_the_file_allow_and_deny() {
 }
 
 #[test]
+fn a_rule_for_an_unknown_tool_or_argument_is_refused() {
+    let bench = Bench::new();
+    for (rule, expected) in [
+        ("{ tool: bsh, decision: deny }", "`approvals.rules[0].tool` cannot be `bsh`: did you mean `bash`?"),
+        (
+            "{ tool: bash, match: { comand: 'echo*' }, decision: deny }",
+            "unknown key `comand` in `approvals.rules[0].match`: did you mean `command`?",
+        ),
+    ] {
+        bench.write("rules.yml", &format!("approvals:\n  rules:\n    - {rule}\n"));
+        let given = bench.run(&["--config", "rules.yml", "--provider", "scripted", "run", "hello"]).exits(2);
+        assert!(given.err.contains("rules.yml:3:") && given.err.contains(expected), "{}", given.err);
+    }
+    bench.write(
+        "rules.yml",
+        "approvals: { rules: [{ tool: files__read, match: { any: '*' }, decision: allow }] }",
+    );
+    bench.run(&["--config", "rules.yml", "--provider", "scripted", "run", "hello"]).exits(0);
+}
+
+#[test]
 fn a_command_that_a_rule_may_forbid_is_denied_at_once_without_a_person() {
     let rules = "approvals: { rules: [{ tool: bash, match: { command: 'git push*' }, decision: deny }, { tool: bash, decision: allow }] }";
     for args in
