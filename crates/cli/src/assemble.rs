@@ -222,7 +222,9 @@ fn provider(
     };
     let mut endpoint = ModelEndpoint::new(kind.as_str(), &model.base_url, &model.name);
     // A missing variable gives no key here. `check_key` below decides whether the server needs one.
-    endpoint.api_key = key_variable(place, model).and_then(|name| place.variable(name)).map(Secret::new);
+    let variable = key_variable(place, model);
+    endpoint.api_key = variable.and_then(|name| place.variable(name)).map(Secret::new);
+    endpoint.key_variable = variable.map(str::to_owned);
     endpoint.variables = NetworkVariables::from_environment(&place.environment);
     config_agent::apply_endpoint(model, declared, &mut endpoint);
     let connected =

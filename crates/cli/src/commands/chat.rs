@@ -5,7 +5,7 @@ pub(crate) mod approvals;
 mod console;
 mod frame_rate;
 mod line_chat;
-mod model;
+pub(crate) mod model;
 pub(crate) mod paste;
 mod plain_chat;
 mod screen_chat;
