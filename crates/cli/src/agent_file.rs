@@ -125,7 +125,14 @@ fn own_file(place: &CliEnvironment) -> Outcome<Option<UserConfigFile>> {
     let shown = own.display().to_string();
     let text = read_file_text(&own)
         .map_err(|error| CommandError::usage(format!("{shown} cannot be read: {}", io_error_text(&error))))?;
-    UserConfigFile::parse(&text, &shown).map(Some).map_err(|error| CommandError::usage(error.to_string()))
+    let own = UserConfigFile::parse(&text, &shown).map_err(|error| CommandError::usage(error.to_string()))?;
+    check_rule_tools(&text, &shown)?;
+    Ok(Some(own))
+}
+
+/// Refuses approval rules that name a tool or an argument which the command's agents do not have.
+fn check_rule_tools(text: &str, shown: &str) -> Outcome<()> {
+    AgentConfig::check_rule_tools(text, shown).map_err(|error| CommandError::usage(error.to_string()))
 }
 
 /// Returns the agent files in use: the found or named one, and the files named there for agents.
@@ -219,6 +226,7 @@ fn read(
         let encoding = if is_utf16(path) { UTF16_NOTE } else { "" };
         CommandError::usage(format!("{error}{encoding}"))
     })?;
+    check_rule_tools(&text, &shown)?;
     // A named file counts as approved, and its approval is remembered for the day it is merely found.
     if place.named_config.is_some() {
         // Where it is merely found it may be asked about because of the person's own file.

@@ -13,7 +13,7 @@ mod writer;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use longhaul::agent::Agent;
+use longhaul::agent::{Agent, AgentRules};
 use longhaul::config::{AgentConfig, AgentSource, ModelConfig};
 use longhaul::config_agent::{self, McpFailurePolicy};
 use longhaul::sandbox::{Confinement, Sandbox, SandboxPolicy};
@@ -41,6 +41,10 @@ pub(crate) use telemetry::telemetry;
 const NO_PERSON: &str = "it needs a person's approval and no person can be asked here; the person can run this \
                          with --yes, or allow the tool under approvals.rules in longhaul.yml";
 
+/// The reason for refusing a command line that a rule may forbid, if no person can be asked.
+const UNCLEAR_COMMAND: &str = "its text does not show which commands it runs, a rule under approvals.rules may forbid \
+                               them, and no person can be asked here; write the commands out, without variables";
+
 /// The treatment of a tool call that needs a person's approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ToolApprovalMode {
@@ -48,8 +52,11 @@ pub(crate) enum ToolApprovalMode {
     Person,
     /// A front end without a person to ask: calls in need of an approval are denied.
     Nobody,
-    /// The call was allowed beforehand.
+    /// The call was allowed beforehand. A person is asked where a command may be one that a rule forbids.
     Allowed,
+    /// The call was allowed beforehand, in a front end without a person to ask: a command that a rule may forbid is
+    /// denied.
+    AllowedUnattended,
 }
 
 impl ToolApprovalMode {
@@ -58,8 +65,23 @@ impl ToolApprovalMode {
         match self {
             Self::Person => ToolApproval::Ask,
             Self::Nobody => ToolApproval::Deny(NO_PERSON.to_owned()),
-            Self::Allowed => ToolApproval::Allow,
+            Self::Allowed | Self::AllowedUnattended => ToolApproval::Allow,
         }
+    }
+
+    /// Returns the rule for commands whose text does not show whether a rule fits them.
+    fn unclear_approval(self) -> ToolApproval {
+        match self {
+            Self::Person | Self::Allowed => ToolApproval::Ask,
+            Self::Nobody | Self::AllowedUnattended => ToolApproval::Deny(UNCLEAR_COMMAND.to_owned()),
+        }
+    }
+
+    /// Returns the rules of runs in this mode. The tools are those that approvals can name.
+    fn agent_rules(self, config: &AgentConfig, tools: &ToolSet) -> AgentRules {
+        let mut rules = config_agent::agent_rules(config, tools, self.default_approval());
+        rules.unclear_approval = self.unclear_approval();
+        rules
     }
 }
 
@@ -97,7 +119,7 @@ pub(crate) async fn agent(
     let servers = &config.mcp_servers;
     let workspace = config_agent::add_mcp_servers(servers, workspace, &sandbox, &mut tools, missing).await?;
     // The rules come after the MCP servers, because approvals can name the tools of these servers.
-    let mut rules = config_agent::agent_rules(config, &tools, asking.default_approval());
+    let mut rules = asking.agent_rules(config, &tools);
     (rules.policy.writer, rules.summariser) = writer::writer(place, config).await?;
     tracing::debug!(
         strategy = rules.policy.strategy.name(),
@@ -200,7 +222,9 @@ fn provider(
     };
     let mut endpoint = ModelEndpoint::new(kind.as_str(), &model.base_url, &model.name);
     // A missing variable gives no key here. `check_key` below decides whether the server needs one.
-    endpoint.api_key = key_variable(place, model).and_then(|name| place.variable(name)).map(Secret::new);
+    let variable = key_variable(place, model);
+    endpoint.api_key = variable.and_then(|name| place.variable(name)).map(Secret::new);
+    endpoint.key_variable = variable.map(str::to_owned);
     endpoint.variables = NetworkVariables::from_environment(&place.environment);
     config_agent::apply_endpoint(model, declared, &mut endpoint);
     let connected =

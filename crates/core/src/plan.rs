@@ -227,12 +227,14 @@ impl fmt::Display for ContextOverflow {
         if is_fixed_too_long {
             write!(
                 f,
-                "system prompt and tools take {fixed} tokens, and up to {needed} with the newest message"
+                "system prompt and tools take {fixed} tokens, and up to {needed} with the newest message and the \
+                 estimate's possible error"
             )?;
         } else {
             write!(
                 f,
-                "the newest message needs up to {needed} tokens with system prompt and tools ({fixed})"
+                "the newest message needs up to {needed} tokens with system prompt and tools ({fixed}) and the \
+                 estimate's possible error"
             )?;
         }
         write!(

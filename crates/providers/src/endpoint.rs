@@ -19,6 +19,8 @@ pub struct ModelEndpoint {
     pub base_url: String,
     /// The key; each wire has another header for the key.
     pub api_key: Option<Secret>,
+    /// The environment variable that held the key, to be named in errors.
+    pub key_variable: Option<String>,
     /// Headers of every request. A header with the name of the key's header replaces the key.
     pub headers: Vec<(String, Secret)>,
     /// The life of the prompt cache. Only Anthropic's API offers a choice; other wires ignore the field.
@@ -36,6 +38,7 @@ impl ModelEndpoint {
             settings: ModelSettings::new(provider, model),
             base_url: base_url.into(),
             api_key: None,
+            key_variable: None,
             headers: Vec::new(),
             cache: PromptCacheTtl::default(),
             timeouts: HttpTimeouts::default(),

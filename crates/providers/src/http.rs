@@ -28,7 +28,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url};
 use tokio::time::timeout;
 
-use crate::ProviderError;
+use crate::{ModelEndpoint, ProviderError};
 use longhaul_wire::{refused_part, server_error};
 
 use body_idle_timeout::BodyIdleTimeout;
@@ -150,9 +150,10 @@ impl ProviderHttpClient {
         Ok(Self { client, headers: header_map(headers)?, secrets, key, timeouts, variables })
     }
 
-    /// Gives errors the variables for the way to the server.
-    pub(crate) fn with_variables(self, variables: &NetworkVariables) -> Self {
-        Self { variables: variables.clone(), ..self }
+    /// Gives errors the environment variables of the key and of the way to the server.
+    pub(crate) fn with_variables(self, endpoint: &ModelEndpoint) -> Self {
+        let key = key::with_variable(self.key, endpoint);
+        Self { key, variables: endpoint.variables.clone(), ..self }
     }
 
     /// Returns the same client with another header, without a secret value.

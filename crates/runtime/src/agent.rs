@@ -21,8 +21,8 @@ use longhaul_core::message::ToolSpec;
 use longhaul_core::orders::tool as pin;
 use longhaul_core::plan::{CompactionPolicy, TokenPrices};
 use longhaul_core::run::{
-    ArgumentRules, PrefixBeforeRecall, RequestPrefix, RunRecovery, RunSettings, ServerCountPolicy,
-    SessionModel, ToolApproval, ToolRule,
+    PrefixBeforeRecall, RequestPrefix, RunRecovery, RunSettings, ServerCountPolicy, SessionModel,
+    ToolApproval, ToolRule,
 };
 use longhaul_providers::{FeatureSupport, LimitSource, Limits, SharedProvider};
 
@@ -135,6 +135,9 @@ pub struct AgentRules {
     pub approvals: BTreeMap<String, ToolApproval>,
     /// The rule for writing tools without a rule of their own.
     pub default_approval: ToolApproval,
+    /// The rule for a command whose text does not show whether a rule that denies or asks fits it. It is never
+    /// [`ToolApproval::Allow`]. Where nobody can be asked it denies, because a question would wait in vain.
+    pub unclear_approval: ToolApproval,
     /// The longest wait for an approval; the call is then denied.
     pub approval_timeout: Option<Duration>,
     /// The most a tool's output may have, in characters, by tool name.
@@ -165,6 +168,7 @@ impl AgentRules {
             summariser: None,
             approvals: BTreeMap::new(),
             default_approval: ToolApproval::Ask,
+            unclear_approval: ToolApproval::Ask,
             approval_timeout: Some(Duration::from_secs(600)),
             max_output_chars: BTreeMap::from([("bash".to_owned(), 30_000)]),
             default_max_output_chars: 120_000,
@@ -409,9 +413,11 @@ impl Agent {
             poll: spec.poll,
             approval: match rules.approvals.get(&spec.name).cloned() {
                 None => default,
-                // Rules on arguments say nothing about other calls of the tool, so those get the tool's default.
-                Some(ToolApproval::Matching(matching @ ArgumentRules { otherwise: None, .. })) => {
-                    ToolApproval::Matching(ArgumentRules { otherwise: Some(Box::new(default)), ..matching })
+                Some(ToolApproval::Matching(mut matching)) => {
+                    // Rules on arguments say nothing about other calls of the tool, so those get the tool's default.
+                    matching.otherwise.get_or_insert_with(|| Box::new(default));
+                    matching.if_unclear.get_or_insert_with(|| Box::new(rules.unclear_approval.clone()));
+                    ToolApproval::Matching(matching)
                 }
                 Some(approval) => approval,
             },

@@ -17,6 +17,7 @@ mod nearest;
 mod node;
 mod reader;
 mod reference;
+mod rule_tools;
 mod sandbox;
 mod schema;
 mod section;
@@ -113,6 +114,31 @@ impl AgentConfig {
     /// As [`AgentConfig::parse`].
     pub fn parse_agent(text: &str, file: &str) -> Result<Self, ConfigError> {
         Self::parse_as(text, file, true)
+    }
+
+    /// Checks the tools that the approval rules of a file name, for programs whose agents have the built-in tools and
+    /// those of MCP servers. A misspelt rule would fit no call, and what it should deny would run. Programs with tools
+    /// of their own leave this check out.
+    ///
+    /// ```
+    /// let file = "approvals: { rules: [{ tool: bsh, decision: deny }] }";
+    /// let error = longhaul::config::AgentConfig::check_rule_tools(file, "longhaul.yml").unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "longhaul.yml:1:30: `approvals.rules[0].tool` cannot be `bsh`: did you mean `bash`?"
+    /// );
+    /// ```
+    ///
+    /// # Errors
+    /// [`ConfigError`] with every rule that names an unknown tool, or an argument that its built-in tool does not
+    /// have. A name with `__` or with signs of a glob, and the name of a configured MCP server, may be another party's
+    /// and are not checked.
+    pub fn check_rule_tools(text: &str, file: &str) -> Result<(), ConfigError> {
+        let problems = match node::parse(text) {
+            Ok(root) => rule_tools::problems(&root),
+            Err(problem) => vec![*problem],
+        };
+        if problems.is_empty() { Ok(()) } else { Err(ConfigError { file: file.to_owned(), problems }) }
     }
 
     fn parse_as(text: &str, file: &str, is_inner: bool) -> Result<Self, ConfigError> {

@@ -224,7 +224,8 @@ pub fn compaction_policy(config: &AgentConfig) -> CompactionPolicy {
     }
 }
 
-/// Returns the configured rules of runs. `default_approval` applies where the file says `ask` or nothing.
+/// Returns the configured rules of runs. `default_approval` applies where the file says `ask` or nothing. If it denies,
+/// it also applies to a command whose text does not show whether a rule fits it.
 pub fn agent_rules(config: &AgentConfig, tools: &ToolSet, default_approval: ToolApproval) -> AgentRules {
     let mut rules = AgentRules::new(compaction_policy(config));
     rules.max_steps = config.run.max_steps;
@@ -245,6 +246,10 @@ pub fn agent_rules(config: &AgentConfig, tools: &ToolSet, default_approval: Tool
     };
     rules.queue_limit = config.run.queue_limit;
     rules.approvals = approvals(config, tools, &default_approval);
+    if let ToolApproval::Deny(_) = &default_approval {
+        // A default that denies says that nobody can be asked.
+        rules.unclear_approval = default_approval.clone();
+    }
     rules.default_approval = default_approval;
     rules.approval_timeout = config.approvals.timeout;
     rules.max_output_chars.clone_from(&config.tools.output_limits);
@@ -451,7 +456,7 @@ fn approvals(
         let approval = match (rules.as_slice(), closures.as_slice()) {
             ([], []) => return None,
             ([always], []) | ([], [always]) if always.patterns.is_empty() => always.approval.clone(),
-            _ => ToolApproval::Matching(ArgumentRules { rules, otherwise: None, closures }),
+            _ => ToolApproval::Matching(ArgumentRules { rules, closures, ..ArgumentRules::default() }),
         };
         Some((spec.name.clone(), approval))
     });

@@ -128,7 +128,7 @@ fn priced(provider: &str, name: &str, prices: &str) -> Option<TokenPrices> {
 
 fn approval_of(file: &str, asking: ToolApprovalMode, tool: &str) -> ToolApproval {
     let config = AgentConfig::parse(file, "test").unwrap();
-    let rules = config_agent::agent_rules(&config, &ToolSet::builtin(), asking.default_approval());
+    let rules = asking.agent_rules(&config, &ToolSet::builtin());
     rules.approvals.get(tool).cloned().unwrap_or(rules.default_approval)
 }
 
@@ -161,6 +161,20 @@ fn what_is_allowed_beforehand_is_never_what_a_rule_denies() {
     assert_eq!(approval_of(file, ToolApprovalMode::Allowed, "bash"), ToolApproval::Deny(BY_RULE.to_owned()));
     assert_eq!(approval_of(file, ToolApprovalMode::Allowed, "edit"), ToolApproval::Allow);
     assert_eq!(approval_of(file, ToolApprovalMode::Nobody, "edit"), ToolApproval::Deny(NO_PERSON.to_owned()));
+}
+
+#[test]
+fn a_command_that_a_rule_may_forbid_is_asked_about_only_where_a_person_is() {
+    let file = "approvals: { rules: [{ tool: bash, match: { command: 'git push*' }, decision: deny }, { tool: bash, decision: allow }] }";
+    let config = AgentConfig::parse(file, "test").unwrap();
+    let unclear =
+        |asking: ToolApprovalMode| asking.agent_rules(&config, &ToolSet::builtin()).unclear_approval;
+    for asking in [ToolApprovalMode::Person, ToolApprovalMode::Allowed] {
+        assert_eq!(unclear(asking), ToolApproval::Ask, "{asking:?}");
+    }
+    for asking in [ToolApprovalMode::Nobody, ToolApprovalMode::AllowedUnattended] {
+        assert_eq!(unclear(asking), ToolApproval::Deny(UNCLEAR_COMMAND.to_owned()), "{asking:?}");
+    }
 }
 
 #[test]

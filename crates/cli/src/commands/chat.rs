@@ -5,7 +5,7 @@ pub(crate) mod approvals;
 mod console;
 mod frame_rate;
 mod line_chat;
-mod model;
+pub(crate) mod model;
 pub(crate) mod paste;
 mod plain_chat;
 mod screen_chat;
@@ -100,7 +100,8 @@ struct ChatContext<'a> {
 pub(crate) async fn run(args: ChatArgs, place: &CliEnvironment) -> Outcome {
     let interactive = place.terminal.is_interactive();
     let asking = match (args.yes, interactive) {
-        (true, _) => ToolApprovalMode::Allowed,
+        (true, true) => ToolApprovalMode::Allowed,
+        (true, false) => ToolApprovalMode::AllowedUnattended,
         (false, true) => ToolApprovalMode::Person,
         (false, false) => ToolApprovalMode::Nobody,
     };

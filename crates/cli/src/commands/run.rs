@@ -13,6 +13,7 @@ use longhaul::event_bus::{EventReceiver, RecvError, TryRecvError};
 use longhaul::io_error::io_error_text;
 use longhaul::session::{RunOutcome, Runtime, Session};
 use longhaul_core::attempt::RetryPolicy;
+use longhaul_core::error::ErrorCode;
 use longhaul_core::event::RunEnd;
 use longhaul_core::history::LogEntryKind;
 use longhaul_core::message::{Part, Role};
@@ -35,6 +36,7 @@ use crate::term::wrap::wrapped;
 use crate::undo_check;
 
 use super::AgentRequirement;
+use super::chat::model::missing_model_hint;
 
 /// The maximum time to look up the answer after an interrupt.
 const LEAVE_AFTER: Duration = Duration::from_secs(1);
@@ -46,7 +48,7 @@ pub(crate) async fn run(args: RunArgs, place: &CliEnvironment) -> Outcome {
     // Read before signals are caught: Ctrl-C at a silent pipe then just ends the process.
     let prompt = prompt(args.prompt.as_deref(), place).await?;
     let mut interrupts = InterruptSignals::listen()?;
-    let asking = if args.yes { ToolApprovalMode::Allowed } else { ToolApprovalMode::Nobody };
+    let asking = if args.yes { ToolApprovalMode::AllowedUnattended } else { ToolApprovalMode::Nobody };
     let runtime = super::open(place, AgentRequirement::Model(asking)).await?;
     assemble::say_exposed(place, &runtime.agent().sandbox);
     // The runtime is closed after errors too, so that the session's lease is free for the next command.
@@ -93,7 +95,14 @@ async fn in_session(
             }
             Ok(ExitCode::from(CANCELLED))
         }
-        Some(settled) => show.finish(&session, &settled).await,
+        Some(settled) => {
+            if show.is_model_missing
+                && let Some(hint) = missing_model_hint(place).await
+            {
+                show.warn(&hint)?;
+            }
+            show.finish(&session, &settled).await
+        }
     }
 }
 
@@ -193,6 +202,8 @@ struct RunPrinter {
     style: TextPainter,
     transcript: TranscriptRenderer,
     usage: String,
+    /// `true` if the run ended because the server does not have the model.
+    is_model_missing: bool,
 }
 
 impl RunPrinter {
@@ -203,7 +214,7 @@ impl RunPrinter {
         let transcript =
             TranscriptRenderer::new(style, TranscriptTarget::Shell, out::width()).rows_of(out::row_width());
         let transcript = transcript.with_retry(retry, CONTROL_C);
-        Self { json, person, style, transcript, usage: String::new() }
+        Self { json, person, style, transcript, usage: String::new(), is_model_missing: false }
     }
 
     async fn take(&mut self, session: &Session, announcement: &ApiEvent) -> io::Result<()> {
@@ -221,6 +232,8 @@ impl RunPrinter {
                 return Ok(());
             }
             UiEvent::RunEnded(ended) => {
+                let not_found = ErrorCode::NotFound.as_str();
+                self.is_model_missing = ended.error.as_ref().is_some_and(|(code, _)| code == not_found);
                 self.usage = format!(
                     "{} · {} in · {} out",
                     crate::term::human::count(ended.steps, "step"),

@@ -89,7 +89,8 @@ impl GatewayAccess {
 
 pub(crate) async fn run(args: &WrapArgs, place: &CliEnvironment) -> Outcome {
     let client = clients::named(&args.client)?;
-    if args.yes && !args.write {
+    // An undo asks nothing, so its confirmation changes nothing.
+    if args.yes && !args.write && !args.undo {
         return Err(CommandError::usage("--yes confirms --write: add --write, or leave --yes out"));
     }
     let files = ClientFileChanges::of(place, client.name);
@@ -245,9 +246,14 @@ fn shown(
         let words: Vec<String> = setup.arguments.iter().map(|word| quoted(word)).collect();
         text.push_str(&format!("{}\n", [vec![program.to_owned()], words].concat().join(" ")));
     }
-    for file in &setup.files {
+    for (at, file) in setup.files.iter().enumerate() {
         let path = place.shown(&file.path);
-        text.push_str(&format!("\n# in {path}\n{}\n", file.change.shown().trim_end()));
+        let note = match (setup.has_two_ways(), at) {
+            (false, _) => format!("in {path}"),
+            (true, 0) => format!("or, in place of the lines above, in {path}"),
+            (true, _) => format!("and in {path}"),
+        };
+        text.push_str(&format!("\n# {note}\n{}\n", file.change.shown().trim_end()));
     }
     access.without_key(text.trim_end())
 }
@@ -255,10 +261,21 @@ fn shown(
 /// Returns what a person does with the printed settings.
 fn next_step(client: &WrapClient, setup: &WrapClientSetup, place: &CliEnvironment) -> String {
     let files: Vec<String> = setup.files.iter().map(|file| place.shown(&file.path)).collect();
+    let files_text = files.join(" and ");
+    // A line with variables or arguments is needed beside the settings of some clients.
+    let has_lines = !setup.environment.is_empty() || !setup.arguments.is_empty();
     match (files.is_empty(), client.program) {
+        (false, program) if setup.has_two_ways() => format!(
+            "Type the lines in a shell. Or put the settings into {files_text}, or run again with --write, and start \
+             {}.\n",
+            program.unwrap_or("the program")
+        ),
+        (false, Some(program)) if has_lines => format!(
+            "Put the settings into {files_text}, or run again with --write. Then type the lines in a shell: that \
+             starts {program}.\n"
+        ),
         (false, program) => format!(
-            "Put the settings into {}, or run again with --write. Then start {}.\n",
-            files.join(" and "),
+            "Put the settings into {files_text}, or run again with --write. Then start {}.\n",
             program.unwrap_or("the program")
         ),
         (true, Some(program)) if setup.not_by_run.is_some() => {

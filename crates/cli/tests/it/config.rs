@@ -108,6 +108,52 @@ fn rules_of_the_file_allow_and_deny() {
 }
 
 #[test]
+fn a_rule_for_an_unknown_tool_or_argument_is_refused() {
+    let bench = Bench::new();
+    for (rule, expected) in [
+        ("{ tool: bsh, decision: deny }", "`approvals.rules[0].tool` cannot be `bsh`: did you mean `bash`?"),
+        (
+            "{ tool: bash, match: { comand: 'echo*' }, decision: deny }",
+            "unknown key `comand` in `approvals.rules[0].match`: did you mean `command`?",
+        ),
+    ] {
+        bench.write("rules.yml", &format!("approvals:\n  rules:\n    - {rule}\n"));
+        let given = bench.run(&["--config", "rules.yml", "--provider", "scripted", "run", "hello"]).exits(2);
+        assert!(given.err.contains("rules.yml:3:") && given.err.contains(expected), "{}", given.err);
+    }
+    bench.write(
+        "rules.yml",
+        "approvals: { rules: [{ tool: files__read, match: { any: '*' }, decision: allow }] }",
+    );
+    bench.run(&["--config", "rules.yml", "--provider", "scripted", "run", "hello"]).exits(0);
+}
+
+#[test]
+fn a_command_that_a_rule_may_forbid_is_denied_at_once_without_a_person() {
+    let rules = "approvals: { rules: [{ tool: bash, match: { command: 'git push*' }, decision: deny }, { tool: bash, decision: allow }] }";
+    for args in
+        [&["--config", "rules.yml", "run", "work"][..], &["--config", "rules.yml", "run", "--yes", "work"]]
+    {
+        let bench = Bench::new();
+        let fake = Fake::start([
+            Say::Call("bash", json!({ "command": "touch a; git $X" })),
+            Say::Call("bash", json!({ "command": "touch b" })),
+            Say::Text("done"),
+        ]);
+        bench.write("rules.yml", rules);
+        let begun = std::time::Instant::now();
+        let given = bench.run_with(&fake, args).exits(0);
+        // A question that nobody answers would wait for ten minutes.
+        assert!(begun.elapsed() < std::time::Duration::from_secs(300), "{:?}", begun.elapsed());
+        assert!(given.err.contains("denied"), "{}", given.err);
+        let told = fake.asked()[1].to_string();
+        assert!(told.contains("Not run") && told.contains("does not show which commands"), "{told}");
+        assert!(!told.contains("no answer came in time"), "{told}");
+        assert!(!bench.work().join("a").exists() && bench.work().join("b").exists());
+    }
+}
+
+#[test]
 fn the_data_folder_is_private_and_belongs_to_one_process() {
     let bench = Bench::new();
     let fake = Fake::start([Say::Stall("Wait ")]);

@@ -121,6 +121,16 @@ fn an_error_is_one_line_says_what_is_kept_and_exits_with_1() {
 }
 
 #[test]
+fn a_missing_model_is_told_with_the_models_of_the_server() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Refuse(404, "The model `talker-2` does not exist.")]);
+    let given = bench.run(&["--base-url", &fake.url(), "--model", "talker-2", "run", "hello"]).exits(1);
+    // The lines of a message are as long as the terminal is wide.
+    let said = given.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("lists no model talker-2: did you mean talker-1?"), "{said}");
+}
+
+#[test]
 fn the_key_is_taken_from_the_variable_that_is_named_and_never_shown_to_tools() {
     let bench = Bench::new();
     let fake = Fake::start([Say::Call("bash", json!({ "command": "env" })), Say::Text("ok")]);

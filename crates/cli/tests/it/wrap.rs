@@ -24,8 +24,8 @@ fn files_are_changed_with_consent_only_and_put_back() {
     fs::write(&path, old).unwrap();
 
     let printed = bench.run(CLAUDE).exits(0);
-    let next =
-        "Put the settings into ~/.claude/settings.json, or run again with --write. Then start claude.\n";
+    let next = "Type the lines in a shell. Or put the settings into ~/.claude/settings.json, or run again with \
+                --write, and start claude.\n";
     assert!(printed.err.contains(next), "{}", printed.err);
     let printed = printed.out;
     assert!(printed.contains("export ANTHROPIC_BASE_URL=http://127.0.0.1:4400\n"), "{printed}");
@@ -50,7 +50,7 @@ fn files_are_changed_with_consent_only_and_put_back() {
     assert_eq!(fs::read_to_string(&copy).unwrap(), old, "the copy is of what a person wrote");
     assert_eq!(names(&folder).len(), 2);
 
-    bench.run(&["wrap", "claude", "--undo"]).exits(0);
+    bench.run(&["wrap", "claude", "--undo", "--yes"]).exits(0);
     assert_eq!(fs::read_to_string(&path).unwrap(), old);
     assert_eq!(names(&folder), ["settings.json"]);
     let nothing = bench.run(&["wrap", "claude", "--undo"]).exits(0);

@@ -188,3 +188,21 @@ fn talk(turns: usize, tokens: usize) -> Log {
 fn pruned(text: &str) -> String {
     serde_json::json!({ "prunedConversation": [], "summary": good_for(text) }).to_string()
 }
+
+#[test]
+fn a_request_that_does_not_fit_names_the_margin_in_its_figure() {
+    let long_prompt = ContextOverflow {
+        fixed_tokens: 27_545,
+        needed_tokens: 30_305,
+        usable_tokens: 12_000,
+        window_tokens: 16_000,
+    };
+    let text = long_prompt.to_string();
+    let expected = "system prompt and tools take 27,545 tokens, and up to 30,305 with the newest message and the \
+                    estimate's possible error. 12,000 fit";
+    assert!(text.starts_with(expected), "{text}");
+    let long_message = ContextOverflow { fixed_tokens: 500, ..long_prompt }.to_string();
+    let expected = "the newest message needs up to 30,305 tokens with system prompt and tools (500) and the \
+                    estimate's possible error. 12,000 fit";
+    assert!(long_message.starts_with(expected), "{long_message}");
+}

@@ -24,6 +24,10 @@ pub struct ArgumentRules {
     pub otherwise: Option<Box<ToolApproval>>,
     /// Rules of a second source, in order. If rules of both sources fit, the stricter decision holds.
     pub closures: Vec<ArgumentRule>,
+    /// The permission if the text of a command does not show whether a rule that does not allow fits. A stricter
+    /// decision of another rule holds over it. `None` means the agent's own, or a question to a person if that is
+    /// unknown.
+    pub if_unclear: Option<Box<ToolApproval>>,
 }
 
 /// The permission of calls with certain arguments.
@@ -50,7 +54,15 @@ impl ArgumentRules {
             (Some(decision), None) | (None, Some(decision)) => decision,
             (None, None) => self.otherwise.as_deref().map_or(ToolApproval::Ask, unnested),
         };
-        if is_rule_in_doubt || is_closure_in_doubt { stricter(decision, ToolApproval::Ask) } else { decision }
+        if !is_rule_in_doubt && !is_closure_in_doubt {
+            return decision;
+        }
+        let unclear = match self.if_unclear.as_deref().map_or(ToolApproval::Ask, unnested) {
+            // A doubt about a denial never allows a call.
+            ToolApproval::Allow => ToolApproval::Ask,
+            unclear => unclear,
+        };
+        stricter(decision, unclear)
     }
 }
 
@@ -310,6 +322,28 @@ mod tests {
     }
 
     #[test]
+    fn a_doubt_denies_where_nobody_can_be_asked() {
+        let deny = |why: &str| ToolApproval::Deny(why.to_owned());
+        let matching = |if_unclear| ArgumentRules {
+            rules: vec![rule("command", "git push*", deny("no"))],
+            otherwise: Some(Box::new(ToolApproval::Allow)),
+            closures: vec![rule("command", "rm *", deny("never"))],
+            if_unclear: Some(Box::new(if_unclear)),
+        };
+        let unattended = matching(deny("unclear"));
+        for command in
+            ["git $X", "timeout 5 $CMD", "CMD='ls -la'; $CMD", "echo \"a", "for b in a b; do git $b; done"]
+        {
+            assert_eq!(unattended.decide(&bash(command)), deny("unclear"), "{command}");
+            assert_eq!(matching(ToolApproval::Ask).decide(&bash(command)), ToolApproval::Ask, "{command}");
+            assert_eq!(matching(ToolApproval::Allow).decide(&bash(command)), ToolApproval::Ask, "{command}");
+        }
+        assert_eq!(unattended.decide(&bash("git status")), ToolApproval::Allow);
+        assert_eq!(unattended.decide(&bash("git push")), deny("no"));
+        assert_eq!(unattended.decide(&bash("rm $X")), deny("never"), "a sure denial keeps its reason");
+    }
+
+    #[test]
     fn the_stricter_of_two_sources_holds() {
         let any = |approval| ArgumentRule { patterns: BTreeMap::new(), approval };
         let deny = || ToolApproval::Deny("no".to_owned());
@@ -321,7 +355,8 @@ mod tests {
             (ToolApproval::Allow, ToolApproval::Allow, ToolApproval::Allow),
         ] {
             let otherwise = Some(Box::new(ToolApproval::Allow));
-            let matching = ArgumentRules { rules: vec![any(rule)], otherwise, closures: vec![any(closure)] };
+            let (rules, closures) = (vec![any(rule)], vec![any(closure)]);
+            let matching = ArgumentRules { rules, otherwise, closures, ..ArgumentRules::default() };
             assert_eq!(matching.decide("{}"), expected, "{matching:?}");
         }
         let closures = vec![rule("command", "git push*", deny())];

@@ -460,7 +460,15 @@ impl UpstreamClient<'_> {
                 ErrorCode::Network => SendOutcome::BrokenOff { after_ms: whole_ms(begun.elapsed()) },
                 _ => status.map_or(SendOutcome::Final, outcome_of_status),
             };
-            let Some(wait_ms) = tries.next_wait_ms(failed) else { return Err(error) };
+            let Some(wait_ms) = tries.next_wait_ms(failed) else {
+                return Err(match failed {
+                    SendOutcome::Unreached => {
+                        let message = self.request.target.server.unreached(&error.message);
+                        ProviderError { message, ..error }
+                    }
+                    _ => error,
+                });
+            };
             sleep(Duration::from_millis(wait_ms)).await;
             let waited_ms = whole_ms(begun.elapsed());
             tracing::info!(

@@ -95,15 +95,17 @@ impl UpstreamClient<'_> {
         match timeout(limit, request.send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
+                let fault = |message| GatewayError::new(GatewayErrorKind::Unreachable, message);
+                // Only a request that did not arrive is safe to repeat: see `SendTries`.
+                if error.is_connect() {
+                    return Err(SendFailure::Unreached(fault(server.unreached_message(base, &error))));
+                }
                 let url = reqwest::Url::parse(base).ok();
                 let hint = url.and_then(|url| server.upstream.endpoint.variables.hint(&url, &error));
                 let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
-                let is_unreached = error.is_connect();
-                let what = if is_unreached { "cannot be reached" } else { "broke off before it answered" };
-                let message = format!("the upstream `{name}` {what}: {}{hint}", cause(&error));
-                let fault = GatewayError::new(GatewayErrorKind::Unreachable, message);
-                // Only a request that did not arrive is safe to repeat: see `SendTries`.
-                Err(if is_unreached { SendFailure::Unreached(fault) } else { SendFailure::BrokenOff(fault) })
+                let message =
+                    format!("the upstream `{name}` broke off before it answered: {}{hint}", cause(&error));
+                Err(SendFailure::BrokenOff(fault(message)))
             }
             Err(_) => {
                 let message =

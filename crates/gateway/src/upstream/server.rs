@@ -222,12 +222,29 @@ impl UpstreamServer {
         body: Bytes,
     ) -> Result<reqwest::Response, GatewayError> {
         let sent = self.post(base, path, headers, own_key, body)?.send();
-        let (kind, problem) = match tokio::time::timeout(self.timeouts().first_byte_limit(), sent).await {
+        let (kind, message) = match tokio::time::timeout(self.timeouts().first_byte_limit(), sent).await {
             Ok(Ok(response)) => return Ok(response),
-            Ok(Err(_)) => (GatewayErrorKind::Unreachable, "cannot be reached"),
-            Err(_) => (GatewayErrorKind::Timeout, "gave no answer in time"),
+            Ok(Err(error)) => (GatewayErrorKind::Unreachable, self.unreached_message(base, &error)),
+            Err(_) => (
+                GatewayErrorKind::Timeout,
+                format!("the upstream `{}` gave no answer in time", self.upstream.name),
+            ),
         };
-        Err(GatewayError::new(kind, format!("the upstream `{}` {problem}", self.upstream.name)))
+        Err(GatewayError::new(kind, message))
+    }
+
+    /// Returns the message for a request that did not reach the upstream: its address, the cause, and the likely
+    /// setting.
+    pub(crate) fn unreached_message(&self, base: &str, error: &reqwest::Error) -> String {
+        match reqwest::Url::parse(base) {
+            Ok(url) => self.unreached(&self.upstream.endpoint.variables.explain(&url, error)),
+            Err(_) => format!("the upstream `{}` cannot be reached", self.upstream.name),
+        }
+    }
+
+    /// Returns the message for a request that did not reach the upstream. All wires have the same message.
+    pub(crate) fn unreached(&self, why: &str) -> String {
+        format!("the upstream `{}` cannot be reached: {why}", self.upstream.name)
     }
 
     /// Refuses redirects and informational answers. Following a redirect would show the request to a server that nobody

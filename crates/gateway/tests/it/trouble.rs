@@ -143,7 +143,14 @@ async fn an_upstream_that_is_down_is_named_and_another_takes_its_place() {
     let reply = alone.answer(chat(request(&[user("hi")], false))).await;
     assert_eq!(reply.status, StatusCode::BAD_GATEWAY);
     let said_error = error(&body(reply).await);
-    assert!(said_error["message"].as_str().unwrap().contains("`down` cannot be reached"), "{said_error}");
+    let message = said_error["message"].as_str().unwrap();
+    assert!(message.contains("`down` cannot be reached"), "{said_error}");
+    assert!(message.contains("cannot connect to http://127.0.0.1:9: connection refused"), "{said_error}");
+    // A request that is translated for the upstream has the same message.
+    let asked = json!({ "model": "m", "max_tokens": 9, "messages": [user("hi")] });
+    let reply = alone.answer(messages_call(&asked)).await;
+    assert_eq!(reply.status, StatusCode::BAD_GATEWAY);
+    assert_eq!(error(&body(reply).await)["message"], message, "{said_error}");
     let server = start_upstream(|_, _| UpstreamAnswer::Json(200, said("hi", 9, 1))).await;
     let both = gateway(waiting(vec![nowhere(), server.upstream(8_000)]));
     let reply = both.answer(chat(request(&[user("hi")], false))).await;

@@ -65,7 +65,7 @@ impl AnthropicProvider {
         let base = BaseUrl::new(&config.endpoint.base_url, PATH_VERSION);
         let url = base.endpoint(&MESSAGES)?;
         let http = ProviderHttpClient::new(&url, &config.secret_headers(), config.endpoint.timeouts)?;
-        let mut http = http.with_variables(&config.endpoint.variables);
+        let mut http = http.with_variables(&config.endpoint);
         if let Some(version) = config.version() {
             http = http.with_header(VERSION_HEADER, version)?;
         }

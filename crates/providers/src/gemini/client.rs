@@ -40,7 +40,7 @@ impl GeminiProvider {
         let stream = stream_url(base.current(), &endpoint.model)?;
         let http =
             ProviderHttpClient::new(&stream, &endpoint.all_headers("x-goog-api-key", ""), endpoint.timeouts)?;
-        let http = http.with_variables(&endpoint.variables);
+        let http = http.with_variables(&endpoint);
         Ok(Self { endpoint, base, http, adaptations: LearnedAdaptations::default() })
     }
 }

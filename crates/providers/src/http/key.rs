@@ -2,7 +2,7 @@
 
 use super::Secret;
 use super::proxy_answer::PROXY_AUTHENTICATION_REQUIRED;
-use crate::ProviderError;
+use crate::{ModelEndpoint, ProviderError};
 use longhaul_core::error::ErrorCode;
 use longhaul_wire::server_error::NO_CREDIT_LEFT;
 
@@ -13,13 +13,28 @@ const HEADERS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "api
 pub(super) fn describe(headers: &[(String, Secret)]) -> String {
     // A later header of one name replaces an earlier one, so the newest is the one that was sent.
     let mut newest_first = headers.iter().rev();
-    match newest_first.find(|(name, _)| HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known))) {
+    match newest_first.find(|(name, _)| is_key_header(name)) {
         None => "no key was sent: set `model.api_key_env` in longhaul.yml".to_owned(),
         Some((name, key)) if key.is_empty() => {
             format!("the key sent as `{name}` was empty: set the variable that `model.api_key_env` names")
         }
         Some((name, _)) => format!("a key was sent, as `{name}`"),
     }
+}
+
+/// Returns the description of a sent key with the environment variable that held the key, if it is known.
+pub(super) fn with_variable(description: String, endpoint: &ModelEndpoint) -> String {
+    // A configured header of that kind replaces the key, and its value came from elsewhere.
+    let is_replaced = endpoint.headers.iter().any(|(name, _)| is_key_header(name));
+    let is_sent = endpoint.api_key.as_ref().is_some_and(|key| !key.is_empty()) && !is_replaced;
+    match &endpoint.key_variable {
+        Some(variable) if is_sent => format!("{description}, from the variable `{variable}`"),
+        _ => description,
+    }
+}
+
+fn is_key_header(name: &str) -> bool {
+    HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
 /// Adds the description of the key to the error of a refused request.
@@ -31,4 +46,23 @@ pub(super) fn explain(key: &str, mut error: ProviderError) -> ProviderError {
         error.message = format!("{}; {key}", error.message);
     }
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sent_key_is_named_with_its_variable() {
+        let mut endpoint = ModelEndpoint::new("openai", "http://localhost/v1", "m");
+        let told = |endpoint: &ModelEndpoint| {
+            with_variable(describe(&endpoint.all_headers("authorization", "Bearer ")), endpoint)
+        };
+        endpoint.key_variable = Some("BOX_KEY".to_owned());
+        assert!(told(&endpoint).starts_with("no key was sent"), "{}", told(&endpoint));
+        endpoint.api_key = Some(Secret::new("k"));
+        assert_eq!(told(&endpoint), "a key was sent, as `authorization`, from the variable `BOX_KEY`");
+        endpoint.headers.push(("Authorization".to_owned(), Secret::new("Bearer other")));
+        assert_eq!(told(&endpoint), "a key was sent, as `Authorization`");
+    }
 }

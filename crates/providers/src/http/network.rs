@@ -80,7 +80,7 @@ impl NetworkVariables {
 
     /// Returns the reason why the server of `url` could not be reached. The text names the server, a proxy on the
     /// way, and the variable to check.
-    pub(super) fn explain(&self, url: &Url, error: &reqwest::Error) -> String {
+    pub fn explain(&self, url: &Url, error: &reqwest::Error) -> String {
         let what = if error.is_connect() { "cannot connect to" } else { "no answer from" };
         let mut words = format!("{what} {}", place(url));
         // The causes of a refused connection only repeat the refusal in the system's words.

@@ -51,7 +51,7 @@ impl OllamaProvider {
             &endpoint.all_headers("authorization", "Bearer "),
             endpoint.timeouts,
         )?;
-        let http = http.with_variables(&endpoint.variables);
+        let http = http.with_variables(&endpoint);
         Ok(Self { endpoint, http, chat, addresses, found: Arc::default(), loads_first: false })
     }
 

@@ -45,7 +45,7 @@ impl OpenAiChatProvider {
             &endpoint.all_headers("authorization", "Bearer "),
             endpoint.timeouts,
         )?;
-        let http = http.with_variables(&endpoint.variables);
+        let http = http.with_variables(&endpoint);
         let discovery = ServerDiscovery::new(http.clone(), &endpoint, &base, family, reread_after);
         Ok(Self { endpoint, base, http, discovery, adaptations: LearnedAdaptations::default() })
     }

@@ -46,7 +46,7 @@ impl OpenAiResponsesProvider {
             &endpoint.all_headers("authorization", "Bearer "),
             endpoint.timeouts,
         )?;
-        let http = http.with_variables(&endpoint.variables);
+        let http = http.with_variables(&endpoint);
         let discovery = ServerDiscovery::new(http.clone(), &endpoint, &base, None, REREAD_AFTER);
         Ok(Self { endpoint, base, http, discovery, adaptations: LearnedAdaptations::default() })
     }

@@ -1019,6 +1019,62 @@ fn approval_rules_may_look_at_arguments() {
 }
 
 #[test]
+fn approval_rules_name_known_tools_and_arguments() {
+    let check = |rules: &str| {
+        let file = format!("approvals: {{ rules: [{rules}] }}");
+        parse(&file);
+        AgentConfig::check_rule_tools(&file, "longhaul.yml").map_err(|error| error.to_string())
+    };
+    for (rule, expected) in [
+        (
+            "{ tool: bsh, match: { command: 'echo*' }, decision: deny }",
+            "longhaul.yml:1:30: `approvals.rules[0].tool` cannot be `bsh`: did you mean `bash`?",
+        ),
+        (
+            "{ tool: bash, match: { comand: 'echo*' }, decision: deny }",
+            "longhaul.yml:1:45: unknown key `comand` in `approvals.rules[0].match`: did you mean `command`?",
+        ),
+        (
+            "{ tool: deploy, decision: deny }",
+            "longhaul.yml:1:30: `approvals.rules[0].tool` cannot be `deploy`: the choices are read, bash, edit, write, grep, glob, ls, recall",
+        ),
+    ] {
+        assert_eq!(check(rule), Err(expected.to_owned()));
+    }
+    for rule in [
+        "{ tool: bash, match: { command: 'echo*' }, decision: deny }",
+        "{ tool: edit, match: { path: 'docs/*', replaceAll: 'true' }, decision: ask }",
+        "{ tool: recall, decision: allow }, { tool: pin, decision: allow }",
+        "{ tool: 'b*', match: { comand: 'echo*' }, decision: deny }",
+        "{ tool: files__raed, match: { any: '*' }, decision: allow }",
+    ] {
+        assert_eq!(check(rule), Ok(()), "{rule}");
+    }
+}
+
+#[test]
+fn approval_rules_of_every_agent_in_the_file_are_checked() {
+    let rules = |tool: &str| format!("approvals: {{ rules: [{{ tool: {tool}, decision: allow }}] }}");
+    let servers = "mcpServers: { files: { command: x } }";
+    for known in [
+        format!("{servers}\n{}\n", rules("files")),
+        format!("agents: {{ helper: {{ {servers}, {} }} }}\n", rules("files")),
+        String::new(),
+    ] {
+        parse(&known);
+        assert_eq!(AgentConfig::check_rule_tools(&known, "longhaul.yml"), Ok(()), "{known}");
+    }
+    let file =
+        format!("{}\nagents:\n  helper: {{ {} }}\n  other: other.yml\n", rules("wriet"), rules("files"));
+    parse(&file);
+    let error = AgentConfig::check_rule_tools(&file, "longhaul.yml").unwrap_err();
+    assert_eq!(error.problems.len(), 2, "{error}");
+    let paths: Vec<_> = error.problems.iter().map(|problem| (problem.line, problem.path.as_str())).collect();
+    assert_eq!(paths, [(1, "approvals.rules[0].tool"), (3, "agents.helper.approvals.rules[0].tool")]);
+    assert!(error.to_string().contains("did you mean `write`?"), "{error}");
+}
+
+#[test]
 fn the_sandbox_is_as_the_file_says() {
     use crate::sandbox::{ChildLimits, NetworkAccess};
     let config = parse("sandbox: { network: deny, limits: { cpuSeconds: none, memoryBytes: 1073741824 } }");

@@ -34,12 +34,36 @@ pub(super) async fn check(place: &CliEnvironment, name: &str) -> Outcome<Option<
     Ok(Some(format!("whether there is a model {name} could not be checked: {server} {why}")))
 }
 
+/// Returns what the server's list says of a configured model that a call did not find. `None` if the list has the
+/// model, or there is no list.
+pub(crate) async fn missing_model_hint(place: &CliEnvironment) -> Option<String> {
+    let loaded = agent_file::load(place).ok()?;
+    let model = model_discovery::complete(place, loaded).await.ok()?.config.model;
+    if model.provider == ProviderKind::Scripted {
+        return None;
+    }
+    match model_discovery::ask(place, &model).await {
+        ServerProbeResult::Models(listed) if !listed.is_empty() => {
+            not_listed(&model.name, &listed, &visible(&model.base_url))
+        }
+        _ => None,
+    }
+}
+
 /// Finds a model in a list. A name without a tag also matches the tag `latest`.
 fn found(name: &str, listed: &[String], server: &str) -> Result<(), String> {
+    match not_listed(name, listed, server) {
+        None => Ok(()),
+        Some(why) => Err(format!("{why} (--model NAME at the start takes any name)")),
+    }
+}
+
+/// Returns a description of a model that is not in a list, with the nearest names that are; `None` if it is there.
+fn not_listed(name: &str, listed: &[String], server: &str) -> Option<String> {
     // Ollama lists tags, and takes a name without one for `latest`.
     let latest = format!("{name}:latest");
     if listed.iter().any(|known| known == name || *known == latest) {
-        return Ok(());
+        return None;
     }
     let instead = match nearest(name, listed.iter().map(String::as_str)) {
         Some(near) => format!("did you mean {}?", visible(near)),
@@ -49,7 +73,7 @@ fn found(name: &str, listed: &[String], server: &str) -> Result<(), String> {
             format!("it has {}{more}", some.join(", "))
         }
     };
-    Err(format!("{server} lists no model {name}: {instead} (--model NAME at the start takes any name)"))
+    Some(format!("{server} lists no model {}: {instead}", visible(name)))
 }
 
 #[cfg(test)]

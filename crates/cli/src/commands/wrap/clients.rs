@@ -44,6 +44,14 @@ pub(super) struct WrapClientSetup {
     pub(super) not_by_run: Option<&'static str>,
 }
 
+impl WrapClientSetup {
+    /// Returns whether the environment with the arguments sets the client up alone, and the files do so too.
+    pub(super) fn has_two_ways(&self) -> bool {
+        let needs_files = !self.arguments_by_run.is_empty() || !self.only_by_run.is_empty();
+        !self.environment.is_empty() && !self.files.is_empty() && !needs_files
+    }
+}
+
 /// A value of the environment.
 #[derive(Clone, Debug)]
 pub(super) enum EnvironmentValue {

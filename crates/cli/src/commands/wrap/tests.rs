@@ -54,7 +54,7 @@ fn what_is_printed() {
     export CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1
     claude
 
-    # in ~/.claude/settings.json
+    # or, in place of the lines above, in ~/.claude/settings.json
     {
       "env": {
         "ANTHROPIC_BASE_URL": "http://127.0.0.1:4400",
@@ -115,12 +115,12 @@ fn what_is_printed() {
     export OPENAI_MODEL=qwen3
     qwen --auth-type openai
 
-    # in ~/.qwen/.env
+    # or, in place of the lines above, in ~/.qwen/.env
     OPENAI_BASE_URL=http://127.0.0.1:4400/v1
     OPENAI_API_KEY=none
     OPENAI_MODEL=qwen3
 
-    # in ~/.qwen/settings.json
+    # and in ~/.qwen/settings.json
     {
       "security": {
         "auth": {
@@ -135,7 +135,7 @@ fn what_is_printed() {
     export OPENAI_API_KEY=none
     aider --model openai/qwen3
 
-    # in ~/.aider.conf.yml
+    # or, in place of the lines above, in ~/.aider.conf.yml
     openai-api-base: "http://127.0.0.1:4400/v1"
     openai-api-key: "none"
     model: "openai/qwen3"
@@ -183,6 +183,22 @@ fn what_is_printed() {
     cline auth --provider openai --apikey "$(cat '/data/my token')" --modelid qwen3 --baseurl http://127.0.0.1:4400/v1
     cline
     "##);
+}
+
+#[test]
+fn the_next_step_fits_what_is_printed() {
+    let place = CliEnvironment { home: Some("/home/me".into()), ..CliEnvironment::default() };
+    let step = |name: &str, token: Option<&str>| {
+        let client = clients::named(name).unwrap();
+        next_step(&client, &(client.setup)(&access(token)).unwrap(), &place)
+    };
+    let qwen = "Type the lines in a shell. Or put the settings into ~/.qwen/.env and ~/.qwen/settings.json, or run \
+                again with --write, and start qwen.\n";
+    assert_eq!(step("qwen", None), qwen);
+    let codex = "Put the settings into ~/.codex/config.toml, or run again with --write. Then ";
+    assert_eq!(step("codex", None), format!("{codex}start codex.\n"));
+    let with_token = format!("{codex}type the lines in a shell: that starts codex.\n");
+    assert_eq!(step("codex", Some("/data/token")), with_token);
 }
 
 #[test]
