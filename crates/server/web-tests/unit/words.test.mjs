@@ -67,6 +67,7 @@ test('commands are known, and nothing else is one', () => {
 test('a compaction says why and what survives', () => {
   assert.equal(reasonOf({ reason: 'token_limit' }), 'the window was filling up');
   assert.equal(leftOut({ originalMessages: 15, compressedMessages: 5 }), 11);
+  assert.equal(cutsMessage({ why: 'the newest message does not fit beside system prompt, tools and the room for the answer: 9 of its 12 characters are left out' }), true);
   assert.equal(cutsMessage({ why: 'the newest message is longer than the window: 9 of its 12 characters are left out' }), true);
   assert.equal(cutsMessage({ costNote: '3 old tool results cleared' }), false);
   assert.equal(sizes({ originalTokens: 96_200, compressedTokens: 11_400 }), '96.2K → 11.4K tokens');

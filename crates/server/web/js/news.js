@@ -30,7 +30,7 @@ const NEWS = {
 
   'context:pruned'(event, state, page) {
     if (cutsMessage(event)) {
-      page.announce('Your message is longer than the window. The model sees its beginning and its end, and can look up the rest.');
+      page.announce('Your message does not fit into the window beside the system prompt, the tools and the room for the answer. The model sees its beginning and its end, and can look up the rest.');
       return;
     }
     page.announce(`${event.prunedCount} old tool results cleared, ${tokens(event.savedTokens)} tokens freed. All can be looked up.`);

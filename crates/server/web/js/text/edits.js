@@ -38,9 +38,12 @@ export function refusedUndo({ code, message, tokens: needed, usable }) {
   return `The original does not fit into the window any more.${figures} It stays in the log and can be looked up.`;
 }
 
-/** Whether an edit, or its event, shows a message longer than the window by its beginning and its end. */
+// The second form is that of earlier releases.
+const CUT_MESSAGE = ['the newest message does not fit', 'the newest message is longer than the window'];
+
+/** Whether an edit, or its event, shows a message that does not fit by its beginning and its end. */
 export function cutsMessage(edit) {
-  return (edit.why ?? edit.costNote ?? '').startsWith('the newest message is longer than the window');
+  return CUT_MESSAGE.some((start) => (edit.why ?? edit.costNote ?? '').startsWith(start));
 }
 
 /** Messages that a compaction left out. */

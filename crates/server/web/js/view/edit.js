@@ -187,7 +187,7 @@ export class PruneView {
         line.setAttribute('aria-expanded', String(!list.hidden));
       } },
       icon('broom'),
-      h('span.fold-words', {}, h('strong', {}, cutsMessage(edit) ? 'a message longer than the window is shown by its ends' : `cleared ${plural(number, 'old tool result')}`), ` · ${tokens(edit.originalTokens)} → ${tokens(edit.compressedTokens)} tokens`, h('span.quiet', {}, ' · all recoverable')),
+      h('span.fold-words', {}, h('strong', {}, cutsMessage(edit) ? 'a message that does not fit is shown by its beginning and its end' : `cleared ${plural(number, 'old tool result')}`), ` · ${tokens(edit.originalTokens)} → ${tokens(edit.compressedTokens)} tokens`, h('span.quiet', {}, ' · all recoverable')),
       icon('chevron'),
     );
     show(this.element, h('div.wide', {}, h('div.fold-head', {}, line, h('span.fold-actions', {}, undoing(row, said, this.context))), said, list));
