@@ -84,6 +84,9 @@ fn a_summary_that_failed_is_told_with_its_reason() {
         "{given}"
     );
     assert_eq!(lines[2], "the instructions were not used: no model wrote a summary");
+    let listed = bench.run(&["compactions", &id]).exits(0).out;
+    assert!(listed.contains(" out, for summaries that were not used\n"), "the cost is told: {listed}");
+    assert!(!listed.contains("no model call"), "{listed}");
     bench.run(&["undo", &id]).exits(0);
     let given = fed(bench.with(&fake, &["chat", "-c"]), "/compact mind the parts\n").exits(0).out;
     let why = lines[1].split("; an extract").next().unwrap();

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { alwaysAllows, change, outcome, subject } from '../../web/js/text/calls.js';
 import { completions, parseCommand } from '../../web/js/text/commands.js';
 import { diffLines, hunks, tally } from '../../web/js/text/diff.js';
-import { cutsMessage, leftOut, reasonOf, refusedUndo, sizes, survivalLine, whyNot } from '../../web/js/text/edits.js';
+import { cutsMessage, leftOut, reasonOf, refusedUndo, sizes, survivalLine, whyNot, writerLine } from '../../web/js/text/edits.js';
 import { retryLine, statusLine } from '../../web/js/view/now.js';
 import { factsOf, modelOf, spentOn } from '../../web/js/controls/header.js';
 import { STRATEGIES, choicesOf, readTrigger, writeTrigger } from '../../web/js/controls/settings.js';
@@ -74,6 +74,17 @@ test('a compaction says why and what survives', () => {
   const tally = (verbatim, recoverableByModel, lost = 0) => ({ verbatim, recoverableByModel, recoverableByUser: 0, lost });
   assert.equal(survivalLine({ classes: { paths: tally(2, 3), numbers: tally(1, 0) } }), '3 of 6 facts are still in the window; the rest can be looked up, nothing is lost.');
   assert.match(survivalLine({ classes: { paths: tally(1, 0, 2) } }), /2 facts lost/);
+});
+
+test('a compaction that no model summarised says so, and what its answers cost', () => {
+  assert.equal(writerLine({ costNote: '9 messages replaced by a summary by the model', summary: { checked: true, reasons: ['it is empty'] } }), null);
+  assert.equal(writerLine({ costNote: '9 messages replaced by 2 summaries by the model and 1 extracts' }), null);
+  assert.equal(writerLine({ why: '9 messages replaced by an extract without a model' }), 'No model wrote the summary: an extract stands in its place.');
+  const refused = {
+    costNote: '9 messages replaced by an extract without a model; summaries that were not used cost 20,800 input and 60 output tokens',
+    summary: { checked: false, reasons: ['it is empty', 'it has no heading'] },
+  };
+  assert.equal(writerLine(refused), 'No model wrote the summary (the answer was refused: it has no heading): an extract stands in its place. The answers that were not used cost 20,800 input and 60 output tokens.');
 });
 
 test('a retry counts down', () => {

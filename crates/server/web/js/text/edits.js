@@ -46,6 +46,20 @@ export function cutsMessage(edit) {
   return CUT_MESSAGE.some((start) => (edit.why ?? edit.costNote ?? '').startsWith(start));
 }
 
+/** Whether extracts stand where a model would have written. No field of an edit says so. */
+export function isExtract(edit) {
+  return edit.summary?.checked === false || /\bextracts? without a model\b/.test(edit.why ?? edit.costNote ?? '');
+}
+
+/** That no model wrote the summary, why, and what the answers cost that were not used. Nothing if a model wrote it. */
+export function writerLine(edit) {
+  if (!isExtract(edit)) return null;
+  const refused = edit.summary?.reasons?.at(-1);
+  const cost = (edit.why ?? edit.costNote ?? '').match(/summaries that were not used cost ([\d,]+) input and ([\d,]+) output tokens/);
+  const spent = cost ? ` The answers that were not used cost ${cost[1]} input and ${cost[2]} output tokens.` : '';
+  return `No model wrote the summary${refused ? ` (the answer was refused: ${refused})` : ''}: an extract stands in its place.${spent}`;
+}
+
 /** Messages that a compaction left out. */
 export function leftOut(edit, summaries = 1) {
   return Math.max(0, (edit.originalMessages ?? 0) - (edit.compressedMessages ?? 0) + summaries);
