@@ -235,12 +235,14 @@ impl fmt::Display for ContextOverflow {
         if is_fixed_too_long {
             write!(
                 f,
-                "system prompt and tools take {fixed} tokens, and up to {needed} with the newest message"
+                "system prompt and tools take {fixed} tokens, and up to {needed} with the newest message and the \
+                 possible error of the count"
             )?;
         } else {
             write!(
                 f,
-                "the newest message needs up to {needed} tokens with system prompt and tools ({fixed})"
+                "the newest message needs up to {needed} tokens, with system prompt and tools ({fixed}) and the \
+                 possible error of the count"
             )?;
         }
         write!(

@@ -177,7 +177,12 @@ pub fn report(run: &Run, fixed: &RequestPrefixTokens, window_source: &str) -> Co
         basis: basis(history, &reading),
         token_usage: token_usage(history.cumulative_usage()),
         compaction_count: history.compactions(),
-        source: if is_edited_since_call(history) { kind.to_string() } else { source(&reading, kind) },
+        source: if is_edited_since_call(history) {
+            // The size of an edited view is the last report and an estimated difference, whatever the tokenizer.
+            kind.max(CountAccuracy::Estimated).to_string()
+        } else {
+            source(&reading, kind)
+        },
         counter: counter.name().to_owned(),
         window_source: window_source.to_owned(),
         expected_error: reading.margin,

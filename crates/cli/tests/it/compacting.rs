@@ -347,6 +347,7 @@ fn a_context_says_whether_and_where_room_is_made() {
     let table = bench.run(&["--config", config.to_str().unwrap(), "context", &id]).exits(0).out;
     assert!(table.contains("the window: 50,000 (312 %) is configured"), "{table}");
     assert!(table.starts_with("context of m · "), "{table}");
+    assert!(table.contains("    settings of       the agent that is configured now\n"), "{table}");
 }
 
 #[test]

@@ -585,10 +585,10 @@ impl<'a> LastResortPlanner<'a> {
             return format!("{LONG_MESSAGE}: the model's server refuses it as too long");
         }
         format!(
-            "{LONG_MESSAGE} beside system prompt, tools and the room for the answer: with system prompt and tools ({}) \
-             it needs up to {} tokens, and {} of the window of {} are usable",
-            grouped(sizes.fixed_tokens),
+            "{LONG_MESSAGE} beside system prompt, tools and the room for the answer: it needs up to {} tokens with system \
+             prompt and tools ({}) and the possible error of the count, and {} of the window of {} are usable",
             grouped(sizes.needed_tokens),
+            grouped(sizes.fixed_tokens),
             grouped(sizes.usable_tokens),
             grouped(sizes.window_tokens),
         )

@@ -121,6 +121,20 @@ fn a_message_is_not_cut_while_older_messages_can_go() {
 }
 
 #[test]
+fn a_bound_is_told_with_the_error_that_is_in_it() {
+    for fixed_tokens in [100, 27_545] {
+        let overflow = ContextOverflow {
+            fixed_tokens,
+            needed_tokens: 30_305,
+            usable_tokens: 12_000,
+            window_tokens: 16_000,
+        };
+        let said = overflow.to_string();
+        assert!(said.contains("up to 30,305") && said.contains("the possible error of the count"), "{said}");
+    }
+}
+
+#[test]
 fn the_reason_of_a_cut_is_known_by_its_first_words() {
     assert!(is_cut_of_message("the newest message does not fit: the model's server refuses it as too long"));
     assert!(is_cut_of_message(
