@@ -77,7 +77,7 @@ pub struct FittedMessages<M = Message> {
     /// The messages that are left out, as indices into the given list, ascending.
     pub left_out: Vec<usize>,
     /// The messages shown in part, as indices into the given list, ascending. Tool results become placeholders.
-    /// A newest message longer than the window is shown by beginning and end.
+    /// A newest message that does not fit is shown by beginning and end.
     pub shortened: Vec<usize>,
     /// The estimated tokens of the messages, with the window's fixed tokens.
     pub tokens: u64,

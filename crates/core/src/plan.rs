@@ -75,7 +75,7 @@ pub struct CompactionPolicy {
     /// The share of the free room that quotes of the user may take in a shortened view, 0 to 1. The free room is the
     /// part below the trigger that the rest of that view leaves.
     pub user_text_share: f64,
-    /// `true` cuts a newest typed message longer than the window to beginning and end. `false` makes the plan
+    /// `true` cuts a newest typed message that no request holds to its beginning and end. `false` makes the plan
     /// report an overflow.
     pub cuts_user_messages: bool,
     /// The most model calls for one compaction, repeated calls not counted; at least 1. Messages older than those
@@ -84,8 +84,16 @@ pub struct CompactionPolicy {
 }
 
 /// The first words of an edit's reason if the edit cuts the newest typed message to its beginning and its end.
+const LONG_MESSAGE: &str = "the newest message does not fit";
+
+/// The same words as edits of earlier releases have them.
+const EARLIER_LONG_MESSAGE: &str = "the newest message is longer than the window";
+
+/// Returns whether `why` is the reason of an edit that cuts the newest typed message to its beginning and its end.
 #[doc(hidden)]
-pub const LONG_MESSAGE: &str = "the newest message is longer than the window";
+pub fn is_cut_of_message(why: &str) -> bool {
+    why.starts_with(LONG_MESSAGE) || why.starts_with(EARLIER_LONG_MESSAGE)
+}
 
 /// The default time that a summary may take, in milliseconds.
 // A model on a processor takes minutes for a long text (decision 0035).

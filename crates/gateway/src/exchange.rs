@@ -257,7 +257,7 @@ enum PreparationAction {
     None,
     Pruned,
     Compacted,
-    /// A decision for an earlier request applies to this one.
+    /// An edit that was made before this request applies to it.
     Remembered,
 }
 

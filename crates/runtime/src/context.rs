@@ -177,7 +177,7 @@ pub fn report(run: &Run, fixed: &RequestPrefixTokens, window_source: &str) -> Co
         basis: basis(history, &reading),
         token_usage: token_usage(history.cumulative_usage()),
         compaction_count: history.compactions(),
-        source: if is_edited_since_call(history) { kind.to_string() } else { source(&reading, kind) },
+        source: if is_edited_since_call(history) { edited_source(kind) } else { source(&reading, kind) },
         counter: counter.name().to_owned(),
         window_source: window_source.to_owned(),
         expected_error: reading.margin,
@@ -201,6 +201,12 @@ fn basis(history: &History, reading: &MeterReading) -> ContextBasis {
         new_messages_estimate: counted.map_or(reading.total, |_| reading.estimated),
         last_error_percent: history.last_error_per_mille().map(|error| error as f64 / 10.0),
     }
+}
+
+/// Returns the basis of the total of an edited view in words: the last report and an estimated difference. That is no
+/// exact count, whatever the tokenizer.
+fn edited_source(kind: CountAccuracy) -> String {
+    kind.max(CountAccuracy::Estimated).to_string()
 }
 
 /// Returns the basis of a total in words.
@@ -301,9 +307,16 @@ pub(crate) fn usage(run: &Run) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use longhaul_core::estimate::CountAccuracy;
     use longhaul_core::meter::MeterReading;
 
-    use super::{apportion, unscale};
+    use super::{apportion, edited_source, unscale};
+
+    #[test]
+    fn the_total_of_an_edited_view_is_never_called_exact() {
+        let kinds = [CountAccuracy::Exact, CountAccuracy::Estimated, CountAccuracy::Characters];
+        assert_eq!(kinds.map(edited_source), ["estimated", "estimated", "characters"]);
+    }
 
     #[test]
     fn a_threshold_is_shown_where_the_planner_acts() {

@@ -6,8 +6,10 @@ use longhaul::clock::now_ms;
 use longhaul::compaction::{ViewSnapshot, only_leaves_out};
 use longhaul_core::event::{EditKind, Event, EventBody, ViewEdit};
 use longhaul_core::history::{History, ViewEditState};
+use longhaul_core::ids::Seq;
 use longhaul_core::retention_report::{RetentionReport, RetentionTally};
 use longhaul_core::run::Run;
+use longhaul_core::usage::Usage;
 
 use crate::args::CompactionsArgs;
 use crate::environment::CliEnvironment;
@@ -57,6 +59,7 @@ pub(in crate::commands) fn listed(run: &Run, events: &[Event], undo: &str) -> St
             what,
             when,
             survival,
+            failed: failed_usage(events, state.seq),
             undo: undone(edit.id.as_str(), &offer, undo),
         })
     });
@@ -69,11 +72,13 @@ struct CompactionListItem<'a> {
     what: String,
     when: String,
     survival: Option<&'a RetentionReport>,
+    /// The usage of summaries that were refused or did not come, if the edit stands in their place.
+    failed: Option<&'a Usage>,
     undo: String,
 }
 
 fn told(edit: &CompactionListItem<'_>) -> String {
-    let CompactionListItem { state, what, when, survival, undo } = edit;
+    let CompactionListItem { state, what, when, survival, failed, undo } = edit;
     let made = &state.edit;
     let mut text = format!(
         "{} · {when} · {} · {what} · {} → {} tokens\n",
@@ -86,15 +91,29 @@ fn told(edit: &CompactionListItem<'_>) -> String {
     if let Some(line) = survival.and_then(facts) {
         text.push_str(&format!("  survival  {line}\n"));
     }
-    text.push_str(&format!("  cost      {}\n  undo      {undo}\n", cost(made)));
+    text.push_str(&format!("  cost      {}\n  undo      {undo}\n", cost(made, *failed)));
     text
 }
 
-/// Describes the tokens used for an edit's summary.
-fn cost(edit: &ViewEdit) -> String {
-    match &edit.usage {
-        Some(usage) => format!("{} tokens in, {} out", short(usage.input_tokens), short(usage.output_tokens)),
-        None => "no model call".to_owned(),
+/// Describes the tokens used for an edit's summary, and for summaries that were not used.
+fn cost(edit: &ViewEdit, failed: Option<&Usage>) -> String {
+    let tokens = |usage: &Usage| {
+        format!("{} tokens in, {} out", short(usage.input_tokens), short(usage.output_tokens))
+    };
+    let unused = failed.map(|usage| format!("{}, for summaries that were not used", tokens(usage)));
+    match (edit.usage.as_ref().map(tokens), unused) {
+        (Some(used), Some(unused)) => format!("{used}; and {unused}"),
+        (Some(cost), None) | (None, Some(cost)) => cost,
+        (None, None) => "no model call".to_owned(),
+    }
+}
+
+/// Returns the usage of the summaries that failed before the edit at `seq`. The log stores it with the failure, which
+/// has the position before the edit.
+fn failed_usage(events: &[Event], seq: Seq) -> Option<&Usage> {
+    match &events.iter().find(|event| event.seq + 1 == seq)?.body {
+        EventBody::CompactionFailed { usage, .. } => usage.as_ref(),
+        _ => None,
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) async fn run(args: ContextArgs, place: &CliEnvironment) -> Outcome {
     if args.json {
         out::print_line(&serde_json::to_string_pretty(&report)?)?;
     } else {
-        out::rows(&table::table(&report, &table::PlannerSummary::of(&run), &model))?;
+        out::rows(&table::table(&report, &table::PlannerSummary::of_stored(&run), &model))?;
     }
     Ok(DONE)
 }

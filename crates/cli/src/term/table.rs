@@ -2,7 +2,7 @@
 
 use longhaul::context::ContextReport;
 use longhaul_core::budget::StrategyTrigger;
-use longhaul_core::event::EditKind;
+use longhaul_core::event::{EditKind, EditReason};
 use longhaul_core::run::Run;
 use serde_json::Value;
 
@@ -23,6 +23,11 @@ pub(crate) struct PlannerSummary {
     asked: u64,
     /// `true` if the planner never acts.
     is_off: bool,
+    /// The trigger of the newest edit that the fill of the window has caused, in tokens, if the table is made from the
+    /// configuration. The session may have had other settings.
+    acted_at: Option<u64>,
+    /// `true` if the settings are those of the configured agent, and the session's own are not known.
+    is_by_configuration: bool,
 }
 
 impl PlannerSummary {
@@ -41,7 +46,22 @@ impl PlannerSummary {
             // These have no number that a person could have configured.
             _ => 0,
         };
-        Self { trigger: run.threshold().tokens, compactions, asked, is_off: !policy.enabled }
+        Self {
+            trigger: run.threshold().tokens,
+            compactions,
+            asked,
+            is_off: !policy.enabled,
+            acted_at: None,
+            is_by_configuration: false,
+        }
+    }
+
+    /// Returns the planner's facts of a session that is read from its log, under the settings of the configured agent.
+    pub(crate) fn of_stored(run: &Run) -> Self {
+        let mut edits = run.history().edits().iter().rev();
+        let automatic = edits.find(|state| state.edit.reason == EditReason::TokenLimit);
+        let acted_at = automatic.map(|state| state.edit.trigger_tokens);
+        Self { acted_at, is_by_configuration: true, ..Self::of(run) }
     }
 }
 
@@ -71,7 +91,8 @@ pub(crate) fn table(report: &ContextReport, beside: &PlannerSummary, model: &str
     if report.framing != 0 {
         table.signed("framing", report.framing);
     }
-    table.row("total", report.total, if report.expected_error > 0.0 { "~" } else { "" });
+    let is_estimate = report.expected_error > 0.0 || report.basis.new_messages_estimate > 0;
+    table.row("total", report.total, if is_estimate { "~" } else { "" });
     table.row("output reserve", report.output_reserve, "");
     table.row("free", report.free_space, "");
     table.row("window", report.window, "");
@@ -91,6 +112,8 @@ struct ContextTable {
 impl ContextTable {
     fn head(&mut self, report: &ContextReport, model: &str) {
         let error = match report.expected_error * 100.0 {
+            // After an undo the size is known from an earlier report, but no report is of this view.
+            error if error < 0.05 && report.basis.new_messages_estimate > 0 => "estimated".to_owned(),
             error if error < 0.05 => "as reported by the provider".to_owned(),
             error => format!("estimated, error up to {} %", percent(error)),
         };
@@ -130,7 +153,8 @@ impl ContextTable {
         self.fact("window from", source);
         if self.beside.is_off {
             let how = "`/compact` in a chat and `longhaul compact` make room";
-            return self.fact("acts at", &format!("no point: compaction is off (context.enabled); {how}"));
+            self.fact("acts at", &format!("no point: compaction is off (context.enabled); {how}"));
+            return self.settings();
         }
         if let Some(trigger) = report.thresholds.first() {
             self.fact("acts at", &format!("{} · {}", self.point(self.beside.trigger), trigger.name));
@@ -143,6 +167,17 @@ impl ContextTable {
                 let what = format!("{}, its error of {error} % counted in", self.point(trigger.tokens));
                 self.fact("  by this estimate", &what);
             }
+        }
+        self.settings();
+    }
+
+    /// Appends the origin of the settings, and the point where the session has acted if that is another one.
+    fn settings(&mut self) {
+        if self.beside.is_by_configuration {
+            self.fact("  settings of", "the agent that is configured now");
+        }
+        if let Some(tokens) = self.beside.acted_at.filter(|tokens| *tokens != self.beside.trigger) {
+            self.fact("  last acted at", &format!("{}, by the session's log", grouped(tokens)));
         }
     }
 
@@ -279,11 +314,24 @@ context of qwen3-30b · 52.1K of 200K tokens · 26 % · estimated, error up to 0
             ..report.clone()
         };
         assert!(!table(&exact, &beside, "m").contains("by this estimate"), "there is one figure");
+        let head = |estimate| {
+            let basis = ContextBasis { new_messages_estimate: estimate, ..exact.basis.clone() };
+            let text = table(&ContextReport { basis, ..exact.clone() }, &beside, "m");
+            text.lines().next().unwrap().to_owned()
+        };
+        assert!(head(0).ends_with(" · as reported by the provider"), "{}", head(0));
+        assert!(head(52_100).ends_with(" · estimated"), "as after an undo: {}", head(52_100));
         let off = table(&report, &PlannerSummary { is_off: true, ..beside }, "m");
         assert!(
             off.contains("acts at             no point: compaction is off") && !off.contains("98 %"),
             "{off}"
         );
+        let stored = PlannerSummary { is_by_configuration: true, acted_at: Some(8_000), ..beside };
+        let other = table(&report, &stored, "m");
+        assert!(other.contains("\n    settings of       the agent that is configured now\n"), "{other}");
+        assert!(other.contains("\n    last acted at     8,000, by the session's log\n"), "{other}");
+        let same = table(&report, &PlannerSummary { acted_at: Some(beside.trigger), ..stored }, "m");
+        assert!(same.contains("settings of") && !same.contains("last acted at"), "{same}");
         let limited = table(&report, &PlannerSummary { asked: 250_000, ..beside }, "m");
         assert!(limited.contains("limited by        the window: 250,000 (125 %) is configured"), "{limited}");
         let told = |compactions| {

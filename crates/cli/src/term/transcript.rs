@@ -198,7 +198,7 @@ impl TranscriptRenderer {
             UiEvent::Compacted(shrunk) => self.compacted(shrunk),
             UiEvent::Cleared(shrunk) => {
                 let what = if shrunk.is_message_cut {
-                    "the message is longer than the window: its beginning and its end are shown".to_owned()
+                    "the message does not fit: its beginning and its end are shown".to_owned()
                 } else {
                     format!("cleared {}", count(shrunk.gone.messages, "old tool result"))
                 };

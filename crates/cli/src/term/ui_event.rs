@@ -7,7 +7,7 @@ use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EditKind, EditReason, Event, EventBody, PartialAnswerReason, ViewEdit};
 use longhaul_core::ids::Seq;
 use longhaul_core::message::{Message, Part, Role, ToolResult};
-use longhaul_core::plan::LONG_MESSAGE;
+use longhaul_core::plan::is_cut_of_message;
 use longhaul_core::truncate::shown_content;
 use serde::Serialize;
 
@@ -173,7 +173,7 @@ impl ViewEditInfo {
             before_tokens: tokens.0,
             after_tokens: tokens.1,
             is_extract: is_extract(note),
-            is_message_cut: note.starts_with(LONG_MESSAGE),
+            is_message_cut: is_cut_of_message(note),
             undo: UndoOption::Unknown,
             why: reason(note).to_owned(),
         }
@@ -408,7 +408,7 @@ fn edited(edit: &ViewEdit) -> UiEvent {
         before_tokens: edit.original_tokens,
         after_tokens: edit.compressed_tokens,
         is_extract: is_extract(&edit.why),
-        is_message_cut: edit.why.starts_with(LONG_MESSAGE),
+        is_message_cut: is_cut_of_message(&edit.why),
         undo: UndoOption::Unknown,
         why: why(edit),
     };

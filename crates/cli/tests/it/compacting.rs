@@ -84,6 +84,9 @@ fn a_summary_that_failed_is_told_with_its_reason() {
         "{given}"
     );
     assert_eq!(lines[2], "the instructions were not used: no model wrote a summary");
+    let listed = bench.run(&["compactions", &id]).exits(0).out;
+    assert!(listed.contains(" out, for summaries that were not used\n"), "the cost is told: {listed}");
+    assert!(!listed.contains("no model call"), "{listed}");
     bench.run(&["undo", &id]).exits(0);
     let given = fed(bench.with(&fake, &["chat", "-c"]), "/compact mind the parts\n").exits(0).out;
     let why = lines[1].split("; an extract").next().unwrap();
@@ -344,6 +347,7 @@ fn a_context_says_whether_and_where_room_is_made() {
     let table = bench.run(&["--config", config.to_str().unwrap(), "context", &id]).exits(0).out;
     assert!(table.contains("the window: 50,000 (312 %) is configured"), "{table}");
     assert!(table.starts_with("context of m · "), "{table}");
+    assert!(table.contains("    settings of       the agent that is configured now\n"), "{table}");
 }
 
 #[test]

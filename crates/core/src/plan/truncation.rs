@@ -29,6 +29,16 @@ const MIN_EXCERPT_TOKENS: u64 = 128;
 /// The most attempts to fit an edit with less room for each excerpt.
 const MAX_CUT_ATTEMPTS: u32 = 6;
 
+/// The part of the free room that a cut message leaves for the steps after it: one part in so many.
+// Passages that `recall` brings and a few steps fit into it, so that the next edit is not due at once (decision 0046).
+const SPARE_SHARE: u64 = 4;
+
+/// The most attempts to fit a cut message. Half of them follow the measured sizes, the others halve the message.
+const MAX_MESSAGE_CUTS: u32 = 8;
+
+/// The part of its room that a cut message may miss: one part in so many. Less is not worth another attempt.
+const MISSED_SHARE: u64 = 32;
+
 /// The share of the window that stays for the answer where the reserve cannot: one part in so many.
 const ANSWER_SHARE: u64 = 20;
 
@@ -473,34 +483,72 @@ impl<'a> LastResortPlanner<'a> {
         let entry = self.context.history.entry(item.range.to)?;
         let text: Vec<&str> = entry.message.parts.iter().filter_map(Part::as_text).collect();
         let text = text.join("\n");
-        // A refusal for length shows that the usable room is smaller than assumed.
-        let target = if *self.context.trigger == PlanTrigger::Overflow {
-            self.context.threshold_tokens
-        } else {
-            self.context.budget.usable
-        };
+        // A refusal of a request that fits by our count shows that the room is smaller than assumed, but not how small.
+        let is_guess = *self.context.trigger == PlanTrigger::Overflow
+            && self.context.before <= self.context.budget.usable;
+        let target = if is_guess { self.context.threshold_tokens } else { self.context.budget.usable };
         let dropped = self.typed_alone().map(|selection| selection.dropped);
         let note =
             dropped.as_ref().map(|dropped| self.context.cost(self.context.note(dropped))).unwrap_or_default();
         let others = self.context.reading(|_| false, &[], note).bound();
-        // The other half of the room is for the model: for the parts that `recall` brings, and for its answer.
-        // The other half is for what the model reads and says next (decision 0046).
-        let mut room = limit_with_facts(target).checked_sub(others)? / 2;
-        for _ in 0..MAX_CUT_ATTEMPTS {
-            let limit = TextLimit { max_chars: u64::MAX, max_tokens: room };
-            let cut = truncate(&text, &limit, TruncationMode::Both, self.context.history.counter())?;
-            if cut.kept.is_empty() {
-                return None;
+        let free = limit_with_facts(target).checked_sub(others)?;
+        // Each refusal without figures costs a request, so a guess takes less at once.
+        let spare = if is_guess {
+            free / 2
+        } else {
+            (free / SPARE_SHARE).max(self.context.budget.progress()).min(free / 2)
+        };
+        let edit = self.longest_cut(&text, others, free - spare, |cut| {
+            self.edit_with_cut_message(dropped.as_deref(), entry.seq, cut)
+        })?;
+        let trigger_tokens = edit.trigger_tokens.max(target);
+        Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens, ..edit })))
+    }
+
+    /// Returns the edit that shows as much of `text` as about `room` tokens hold, in a request that has `others` tokens
+    /// without the text. `None` if no part of the text fits.
+    fn longest_cut(
+        &self,
+        text: &str,
+        others: u64,
+        room: u64,
+        edit_with: impl Fn(&TruncatedText) -> ViewEdit,
+    ) -> Option<ViewEdit> {
+        let counter = self.context.history.counter();
+        let total = text.chars().count() as u64;
+        // New text may have up to an eighth more tokens than its estimate.
+        let mut chars = total.saturating_mul(room * 8 / 9) / counter.text(text).max(1);
+        // `low` characters fit, and `high` characters do not.
+        let (mut low, mut high) = (0, total);
+        let mut longest = None;
+        for attempt in 0..MAX_MESSAGE_CUTS {
+            if chars <= low || chars >= high {
+                chars = low + (high - low) / 2;
             }
-            let edit = self.edit_with_cut_message(dropped.as_deref(), entry.seq, &cut);
-            if let Some(edit) = self.below(target, edit) {
-                let trigger_tokens = edit.trigger_tokens.max(target);
-                return Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens, ..edit })));
+            let limit = TextLimit { max_chars: chars, max_tokens: u64::MAX };
+            let cut = truncate(text, &limit, TruncationMode::Both, counter);
+            let Some(cut) = cut.filter(|cut| chars > low && !cut.kept.is_empty()) else { break };
+            let edit = edit_with(&cut);
+            let size = edit.compressed_bound.saturating_sub(others).max(1);
+            // Beginning and end may have more tokens a character than the middle, so each size corrects the next.
+            let next = chars.saturating_mul(room) / size;
+            match self.below(others + room, edit) {
+                Some(edit) => {
+                    longest = Some(edit);
+                    if size >= room - room / MISSED_SHARE {
+                        break;
+                    }
+                    low = chars;
+                    chars = next - next / (2 * MISSED_SHARE);
+                }
+                None => {
+                    high = chars;
+                    let is_far_off = longest.is_none() && attempt >= MAX_MESSAGE_CUTS / 2;
+                    chars = if is_far_off { chars / 2 } else { next - next / MISSED_SHARE };
+                }
             }
-            // The excerpt turned out longer than its estimate.
-            room = room * 3 / 4;
         }
-        None
+        longest
     }
 
     /// Returns the edit that drops the `dropped` units and shows the cut typed message at `seq`.
@@ -508,7 +556,8 @@ impl<'a> LastResortPlanner<'a> {
         let excerpt = shortened(cut, seq, self.context.history.has_recall());
         let op = ViewOperation::Placeholder { seq, excerpt, cut: true };
         let why = format!(
-            "{LONG_MESSAGE}: {} of its {} characters are left out",
+            "{}; {} of its {} characters are left out",
+            self.cut_reason(),
             grouped(cut.omitted_chars),
             grouped(cut.total_chars)
         );
@@ -526,6 +575,23 @@ impl<'a> LastResortPlanner<'a> {
         edit.why = if edit.why.is_empty() { why } else { format!("{why}; {}", edit.why) };
         edit.ops.push(op);
         self.measured(edit)
+    }
+
+    /// Returns the reason for a cut of the newest typed message in words, with the sizes.
+    fn cut_reason(&self) -> String {
+        let sizes = self.overflow();
+        // By our count it fits, so only the server can know.
+        if sizes.needed_tokens <= sizes.usable_tokens {
+            return format!("{LONG_MESSAGE}: the model's server refuses it as too long");
+        }
+        format!(
+            "{LONG_MESSAGE} beside system prompt, tools and the room for the answer: it needs up to {} tokens with system \
+             prompt and tools ({}) and the estimate's possible error, and {} of the window of {} are usable",
+            grouped(sizes.needed_tokens),
+            grouped(sizes.fixed_tokens),
+            grouped(sizes.usable_tokens),
+            grouped(sizes.window_tokens),
+        )
     }
 
     /// Returns the sizes for the overflow error.

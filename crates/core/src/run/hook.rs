@@ -11,6 +11,7 @@ use crate::history::History;
 use crate::ids::LogHandle;
 use crate::plan::{self, Plan, PlanTrigger, SummaryDraft};
 use crate::shortening::{self, CancelledCompaction, PlanKind};
+use crate::truncate::grouped;
 
 /// The input of a PreCompact hook. All sizes are in tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -300,7 +301,8 @@ impl Compactor {
             Plan::Edit(edit) => {
                 // The failure takes the next position of the log, and the edit's name is made of its own position.
                 let id = format!("e{}", state.session.next_seq() + 1).into();
-                let edit = crate::event::ViewEdit { id, ..*edit };
+                let why = format!("{}{}", edit.why, failed_cost(&failed));
+                let edit = ViewEdit { id, why, ..*edit };
                 self.commit_with(state, vec![failed], edit, trigger, out);
             }
             plan => {
@@ -309,6 +311,18 @@ impl Compactor {
             }
         }
     }
+}
+
+/// Returns the cost of the summaries in a failure, as an addition to the reason of the edit that follows. Empty if no
+/// server has reported tokens.
+// The tokens are stored with the failure, so the edit alone looked as if no model had been asked.
+fn failed_cost(failed: &EventBody) -> String {
+    let EventBody::CompactionFailed { usage: Some(usage), .. } = failed else { return String::new() };
+    format!(
+        "; summaries that were not used cost {} input and {} output tokens",
+        grouped(usage.input_tokens),
+        grouped(usage.output_tokens)
+    )
 }
 
 /// Returns the input of the hook for a plan.

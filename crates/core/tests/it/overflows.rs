@@ -92,3 +92,14 @@ fn what_must_stay_and_is_refused_ends_the_run() {
     stage.server = None;
     assert_eq!(stage.say("hello again"), RunEnd::Stop, "a session does not end with it");
 }
+
+#[test]
+fn a_refused_message_keeps_most_of_what_fits() {
+    let mut stage = Stage::chat(with("reactive-overflow"), |_| "yes".to_owned());
+    stage.server = Some(MisjudgedServer { window: 16_000, percent: 100, says_figures: true });
+    assert_eq!(stage.say(&" word".repeat(15_800)), RunEnd::Stop, "{:?}", stage.error());
+    assert_eq!(refusals(&stage), 1);
+    let sent = *stage.requests.last().unwrap();
+    // 12,000 of the window are usable beside the room for the answer.
+    assert!((7_000..12_000).contains(&sent), "{sent}");
+}

@@ -109,6 +109,16 @@ pub(super) fn neutral_conversation(log: &ConversationLog) -> NeutralConversation
     }
 }
 
+/// Returns the reason of a request that edits from before it shorten, with the reason of the newest edit.
+// Not every such edit was made for an earlier request: a summary is written ahead of need, and room is made in the middle
+// of an answer. The first shortened request of a conversation can find either.
+fn earlier_reason(history: &History) -> String {
+    let newest = history.edits().iter().rev().find(|state| state.active);
+    let why = newest.map(|state| state.edit.why.as_str()).filter(|why| !why.is_empty());
+    let made = "an edit made before this request applies";
+    why.map_or_else(|| made.to_owned(), |why| format!("{made}: {why}"))
+}
+
 /// A fitter of one request to its model's window.
 pub(super) struct RequestFitter {
     pub(super) request: Arc<TargetedRequest>,
@@ -425,10 +435,7 @@ impl RequestFitter {
             None if history.edits().is_empty() => {
                 (PreparationAction::None, self.why_not(history, fixed, after.bound()).unwrap_or_default())
             }
-            None => (
-                PreparationAction::Remembered,
-                "decided for an earlier request of this conversation".to_owned(),
-            ),
+            None => (PreparationAction::Remembered, earlier_reason(history)),
         };
         let report = PreparationReport {
             action,

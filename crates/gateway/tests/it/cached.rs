@@ -71,6 +71,11 @@ async fn grown(strategy: Option<&str>, window: u64) -> Asked {
         assert_eq!(reply.status, StatusCode::OK, "{strategy:?} {turn}: {:?}", reply.headers);
         if RESTARTS.contains(&turn) {
             assert_eq!(header(&reply, "x-longhaul-action"), "remembered", "{strategy:?} {turn}");
+            let why = header(&reply, "x-longhaul-reason");
+            assert!(
+                why.starts_with("an edit made before this request applies: "),
+                "{strategy:?} {turn}: {why}"
+            );
         }
         messages.push(body_json(reply).await["choices"][0]["message"].clone());
     }

@@ -66,7 +66,7 @@ async fn its_ends_and_its_picture_are_shown() {
         let reply = gateway.answer(with_picture(dialect)).await;
         assert_eq!(reply.status, StatusCode::OK, "{dialect:?}");
         let why = header(&reply, "x-longhaul-reason").to_owned();
-        assert!(why.contains("the newest message is longer than the window"), "{dialect:?}: {why}");
+        assert!(why.contains("the newest message does not fit beside system prompt"), "{dialect:?}: {why}");
         body(reply).await;
         let sent = sent(&server)[0].clone();
         let shown = text_of(&sent[list(dialect)][0]);

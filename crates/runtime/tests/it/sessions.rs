@@ -494,6 +494,7 @@ async fn compact_preview_undo_release() {
     assert_eq!(view(&world.session).await.0, before.0);
     let report = world.session.context().await.unwrap();
     assert_eq!((report.basis.last_input_tokens, report.basis.new_messages_estimate), (None, report.total));
+    assert_eq!(report.source, "estimated");
     let again = world.session.undo(edit.id.clone()).await.unwrap_err();
     assert_eq!(again, SessionError::AlreadyUndone(edit.id.clone()));
     world.session.release(edit.id.clone()).await.unwrap();

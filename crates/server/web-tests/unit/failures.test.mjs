@@ -44,6 +44,8 @@ const REPORT = { window: 16_000, outputReserve: 4_000, expectedError: 0.1, windo
 
 test('where it is compacted says what that rests on, and a move says why', () => {
   assert.equal(restsOn(REPORT), 'Compacts at 9K: strategy adaptive, window 16K (as its server says), 4K kept for the answer, and how far the count may be off (10 %).');
+  assert.match(restsOn({ ...REPORT, expectedError: 0 }), /, and a count that is exact\.$/);
+  assert.match(restsOn({ ...REPORT, expectedError: 0, basis: { newMessagesEstimate: 900 } }), /, and a count that is estimated until the next answer\.$/);
   const moved = movedBetween(REPORT, { ...REPORT, expectedError: 0.006, thresholds: [{ name: 'adaptive', tokens: 9_900 }] });
   assert.equal(movedLine(moved), 'Compacts at 9.9K now, before at 9K: the count is known better (10 % → 0.6 %).');
   const learned = movedBetween(REPORT, { ...REPORT, window: 12_000, windowSource: 'learned', thresholds: [{ name: 'adaptive', tokens: 6_000 }] });

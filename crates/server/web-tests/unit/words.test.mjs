@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { alwaysAllows, change, outcome, subject } from '../../web/js/text/calls.js';
 import { completions, parseCommand } from '../../web/js/text/commands.js';
 import { diffLines, hunks, tally } from '../../web/js/text/diff.js';
-import { cutsMessage, leftOut, reasonOf, refusedUndo, sizes, survivalLine, whyNot } from '../../web/js/text/edits.js';
+import { cutsMessage, leftOut, reasonOf, refusedUndo, sizes, survivalLine, whyNot, writerLine } from '../../web/js/text/edits.js';
 import { retryLine, statusLine } from '../../web/js/view/now.js';
 import { factsOf, modelOf, spentOn } from '../../web/js/controls/header.js';
 import { STRATEGIES, choicesOf, readTrigger, writeTrigger } from '../../web/js/controls/settings.js';
@@ -67,12 +67,24 @@ test('commands are known, and nothing else is one', () => {
 test('a compaction says why and what survives', () => {
   assert.equal(reasonOf({ reason: 'token_limit' }), 'the window was filling up');
   assert.equal(leftOut({ originalMessages: 15, compressedMessages: 5 }), 11);
+  assert.equal(cutsMessage({ why: 'the newest message does not fit beside system prompt, tools and the room for the answer: 9 of its 12 characters are left out' }), true);
   assert.equal(cutsMessage({ why: 'the newest message is longer than the window: 9 of its 12 characters are left out' }), true);
   assert.equal(cutsMessage({ costNote: '3 old tool results cleared' }), false);
   assert.equal(sizes({ originalTokens: 96_200, compressedTokens: 11_400 }), '96.2K → 11.4K tokens');
   const tally = (verbatim, recoverableByModel, lost = 0) => ({ verbatim, recoverableByModel, recoverableByUser: 0, lost });
   assert.equal(survivalLine({ classes: { paths: tally(2, 3), numbers: tally(1, 0) } }), '3 of 6 facts are still in the window; the rest can be looked up, nothing is lost.');
   assert.match(survivalLine({ classes: { paths: tally(1, 0, 2) } }), /2 facts lost/);
+});
+
+test('a compaction that no model summarised says so, and what its answers cost', () => {
+  assert.equal(writerLine({ costNote: '9 messages replaced by a summary by the model', summary: { checked: true, reasons: ['it is empty'] } }), null);
+  assert.equal(writerLine({ costNote: '9 messages replaced by 2 summaries by the model and 1 extracts' }), null);
+  assert.equal(writerLine({ why: '9 messages replaced by an extract without a model' }), 'No model wrote the summary: an extract stands in its place.');
+  const refused = {
+    costNote: '9 messages replaced by an extract without a model; summaries that were not used cost 20,800 input and 60 output tokens',
+    summary: { checked: false, reasons: ['it is empty', 'it has no heading'] },
+  };
+  assert.equal(writerLine(refused), 'No model wrote the summary (the answer was refused: it has no heading): an extract stands in its place. The answers that were not used cost 20,800 input and 60 output tokens.');
 });
 
 test('a retry counts down', () => {

@@ -1,6 +1,6 @@
 // What is told of events beyond the conversation: toasts for what happened out of sight, words for those who listen.
 import { firstLine, tokens } from './text/format.js';
-import { cutsMessage, reasonOf, sizes, survivalLine, whyNot } from './text/edits.js';
+import { cutsMessage, reasonOf, sizes, survivalLine, whyNot, writerLine } from './text/edits.js';
 import { subject } from './text/calls.js';
 import { exact } from './text/exact.js';
 
@@ -12,7 +12,8 @@ export function news(events, state, page) {
 
 const NEWS = {
   async 'context:compressed'(event, state, page) {
-    page.announce(`Context compressed: ${sizes(event)}. ${survivalLine(event.survival)}`);
+    const writer = writerLine(event);
+    page.announce([`Context compressed: ${sizes(event)}.`, writer, survivalLine(event.survival)].filter(Boolean).join(' '));
     const reason = reasonOf(event);
     // Whether it could be undone only the server knows by now.
     const undo = await page.undoOf(event.compactionId);
@@ -20,7 +21,7 @@ const NEWS = {
     const refused = whyNot(undo);
     page.toast({
       title: `Context compressed: ${sizes(event)}`,
-      lines: [reason ? `Because ${reason}.` : event.costNote, survivalLine(event.survival), refused?.[1]],
+      lines: [reason ? `Because ${reason}.` : event.costNote, writer, survivalLine(event.survival), refused?.[1]],
       actions: [
         ...(refused ? [] : [{ label: 'Undo', symbol: 'undo', run: () => page.undo(event.compactionId) }]),
         { label: 'Show', run: async () => page.reveal(event.compactionId) },
@@ -30,7 +31,7 @@ const NEWS = {
 
   'context:pruned'(event, state, page) {
     if (cutsMessage(event)) {
-      page.announce('Your message is longer than the window. The model sees its beginning and its end, and can look up the rest.');
+      page.announce('Your message does not fit into the window beside the system prompt, the tools and the room for the answer. The model sees its beginning and its end, and can look up the rest.');
       return;
     }
     page.announce(`${event.prunedCount} old tool results cleared, ${tokens(event.savedTokens)} tokens freed. All can be looked up.`);

@@ -83,6 +83,67 @@ fn a_message_longer_than_the_window_is_shown_by_its_ends() {
 }
 
 #[test]
+fn a_message_a_little_too_long_keeps_most_of_what_fits() {
+    let budget = Budget::new(16_000, None);
+    for trigger in [PlanTrigger::Routine, PlanTrigger::Overflow] {
+        for begun in [false, true] {
+            let mut log = Log::new();
+            if begun {
+                log.typed("Hello");
+                log.say("Hello to you");
+            }
+            log.typed(&" word".repeat(15_400));
+            let edit = edit(log.plan(&budget, &policy("reactive-overflow"), &trigger));
+            assert!(edit.why.starts_with(LONG_MESSAGE), "{}", edit.why);
+            assert!(edit.why.contains("12,000 of the window of 16,000 are usable"), "{}", edit.why);
+            assert!(edit.why.contains(" characters are left out"), "{}", edit.why);
+            let share = edit.compressed_bound * 100 / budget.usable;
+            assert!((67..77).contains(&share), "{trigger:?} {begun}: {share} % of the usable room");
+            log.commit(&edit);
+            // The next step has room: nothing is compacted again.
+            log.step("read", 1_000);
+            assert_eq!(log.routine(16_000, &policy("reactive-overflow")), Plan::Fits, "{trigger:?} {begun}");
+        }
+    }
+}
+
+#[test]
+fn a_message_is_not_cut_while_older_messages_can_go() {
+    let mut log = Log::new();
+    log.typed("work");
+    log.say(&" word".repeat(6_000));
+    let text = " word".repeat(9_000);
+    log.typed(&text);
+    let edit = edit_by(&log, 16_000, "reactive-overflow", &PlanTrigger::Routine);
+    assert!(!is_cut_of_message(&edit.why), "{}", edit.why);
+    log.commit(&edit);
+    assert_eq!(log.history.view().last().unwrap().message.text(), text);
+}
+
+#[test]
+fn a_bound_is_told_with_the_error_that_is_in_it() {
+    for fixed_tokens in [100, 27_545] {
+        let overflow = ContextOverflow {
+            fixed_tokens,
+            needed_tokens: 30_305,
+            usable_tokens: 12_000,
+            window_tokens: 16_000,
+        };
+        let said = overflow.to_string();
+        assert!(said.contains("up to 30,305") && said.contains("the estimate's possible error"), "{said}");
+    }
+}
+
+#[test]
+fn the_reason_of_a_cut_is_known_by_its_first_words() {
+    assert!(is_cut_of_message("the newest message does not fit: the model's server refuses it as too long"));
+    assert!(is_cut_of_message(
+        "the newest message is longer than the window: 9 of its 12 characters are left out"
+    ));
+    assert!(!is_cut_of_message("3 old tool results cleared"));
+}
+
+#[test]
 fn a_refused_message_is_cut_too() {
     let mut log = Log::new();
     log.typed(&" word".repeat(5_000));

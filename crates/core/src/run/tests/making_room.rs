@@ -256,6 +256,23 @@ fn a_bad_summary_is_replaced_by_an_extract() {
 }
 
 #[test]
+fn the_reason_of_an_extract_tells_the_cost_of_refused_summaries() {
+    let mut stage = Stage::new(prune_nothing);
+    long(&mut stage, 6);
+    stage.send("and now");
+    stage.fail(overflow(None));
+    for _ in 0..2 {
+        let usage = Some(Usage { input_tokens: 1_200, output_tokens: 30, ..Usage::default() });
+        let input = summarised(&stage, Ok(ModelAnswer { usage, ..text_answer(" ") }));
+        stage.feed(input);
+    }
+    let edit = &stage.run.history().edits()[0].edit;
+    let cost = "; summaries that were not used cost 2,400 input and 60 output tokens";
+    assert!(edit.why.ends_with(cost), "{}", edit.why);
+    assert_eq!(edit.usage, None, "the failure holds the tokens, and they count once");
+}
+
+#[test]
 fn a_compaction_on_request() {
     let mut stage = Stage::new(|_| ());
     let nothing = RunEffect::CompactionDone(CompactionOutcome::NothingToDo);

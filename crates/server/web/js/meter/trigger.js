@@ -10,7 +10,8 @@ const WINDOWS = {
 export function restsOn(report) {
   const [trigger] = report?.thresholds ?? [];
   if (!trigger) return '';
-  const error = report.expectedError ? `how far the count may be off (${percent(report.expectedError * 100)} %)` : 'a count that is exact';
+  const known = report.basis?.newMessagesEstimate ? 'a count that is estimated until the next answer' : 'a count that is exact';
+  const error = report.expectedError ? `how far the count may be off (${percent(report.expectedError * 100)} %)` : known;
   return `Compacts at ${tokens(trigger.tokens)}: strategy ${trigger.name}, window ${tokens(report.window)} (${WINDOWS[report.windowSource] ?? report.windowSource}), ${tokens(report.outputReserve)} kept for the answer, and ${error}.`;
 }
 

@@ -30,9 +30,9 @@ function estimate(state, { seq, estimated, actual, errorPercent }) {
 }
 
 function compressed(state, event) {
-  const { compactionId, seq, strategy, reason, trigger, survival, costNote } = event;
+  const { compactionId, seq, strategy, reason, trigger, survival, costNote, summary } = event;
   const edit = {
-    id: compactionId, seq, kind: 'compaction', strategy, reason, trigger, survival, why: costNote, active: true,
+    id: compactionId, seq, kind: 'compaction', strategy, reason, trigger, survival, why: costNote, summary, active: true,
     originalTokens: event.originalTokens, compressedTokens: event.compressedTokens,
     originalMessages: event.originalMessages, compressedMessages: event.compressedMessages,
   };

@@ -38,9 +38,26 @@ export function refusedUndo({ code, message, tokens: needed, usable }) {
   return `The original does not fit into the window any more.${figures} It stays in the log and can be looked up.`;
 }
 
-/** Whether an edit, or its event, shows a message longer than the window by its beginning and its end. */
+// The second form is that of earlier releases.
+const CUT_MESSAGE = ['the newest message does not fit', 'the newest message is longer than the window'];
+
+/** Whether an edit, or its event, shows a message that does not fit by its beginning and its end. */
 export function cutsMessage(edit) {
-  return (edit.why ?? edit.costNote ?? '').startsWith('the newest message is longer than the window');
+  return CUT_MESSAGE.some((start) => (edit.why ?? edit.costNote ?? '').startsWith(start));
+}
+
+/** Whether extracts stand where a model would have written. No field of an edit says so. */
+export function isExtract(edit) {
+  return edit.summary?.checked === false || /\bextracts? without a model\b/.test(edit.why ?? edit.costNote ?? '');
+}
+
+/** That no model wrote the summary, why, and what the answers cost that were not used. Nothing if a model wrote it. */
+export function writerLine(edit) {
+  if (!isExtract(edit)) return null;
+  const refused = edit.summary?.reasons?.at(-1);
+  const cost = (edit.why ?? edit.costNote ?? '').match(/summaries that were not used cost ([\d,]+) input and ([\d,]+) output tokens/);
+  const spent = cost ? ` The answers that were not used cost ${cost[1]} input and ${cost[2]} output tokens.` : '';
+  return `No model wrote the summary${refused ? ` (the answer was refused: ${refused})` : ''}: an extract stands in its place.${spent}`;
 }
 
 /** Messages that a compaction left out. */

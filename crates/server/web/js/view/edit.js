@@ -1,6 +1,6 @@
 // What was compacted, pruned or brought back: one row each, that opens to what it stands for.
 import { button, coded, h, icon, show } from '../dom.js';
-import { cutsMessage, leftOut, reasonOf, sizes, survivalLine, survivalRows, whyNot } from '../text/edits.js';
+import { cutsMessage, isExtract, leftOut, reasonOf, sizes, survivalLine, survivalRows, whyNot } from '../text/edits.js';
 import { subject } from '../text/calls.js';
 import { exact } from '../text/exact.js';
 import { count, plural, tokens } from '../text/format.js';
@@ -52,7 +52,7 @@ export class FoldView {
     const { edit, part, parts } = row;
     this.isWhole = part === parts;
     const words = this.isWhole
-      ? [h('strong', {}, `compacted ${plural(this.number(), 'message')}`), ` · ${sizes(edit)}`, h('span.quiet', {}, ' · all recoverable')]
+      ? [h('strong', {}, `compacted ${plural(this.number(), 'message')}`), ` · ${sizes(edit)}`, h('span.quiet', {}, isExtract(edit) ? ' · an extract, no model wrote it · all recoverable' : ' · all recoverable')]
       : [h('strong', {}, plural(this.here(), 'message')), h('span.quiet', {}, ' · compacted with those below')];
     show(this.toggleButton, icon('fold'), h('span.fold-words', {}, words), icon('chevron'));
     show(
@@ -187,7 +187,7 @@ export class PruneView {
         line.setAttribute('aria-expanded', String(!list.hidden));
       } },
       icon('broom'),
-      h('span.fold-words', {}, h('strong', {}, cutsMessage(edit) ? 'a message longer than the window is shown by its ends' : `cleared ${plural(number, 'old tool result')}`), ` · ${tokens(edit.originalTokens)} → ${tokens(edit.compressedTokens)} tokens`, h('span.quiet', {}, ' · all recoverable')),
+      h('span.fold-words', {}, h('strong', {}, cutsMessage(edit) ? 'a message that does not fit is shown by its beginning and its end' : `cleared ${plural(number, 'old tool result')}`), ` · ${tokens(edit.originalTokens)} → ${tokens(edit.compressedTokens)} tokens`, h('span.quiet', {}, ' · all recoverable')),
       icon('chevron'),
     );
     show(this.element, h('div.wide', {}, h('div.fold-head', {}, line, h('span.fold-actions', {}, undoing(row, said, this.context))), said, list));
