@@ -17,7 +17,7 @@ Try it without a model:
   longhaul --provider scripted chat
       an echo that calls tools: `!ls -la` makes it call bash, `@FILE` read";
 
-/// Agents whose conversations never run out of room and never lose anything.
+/// Agents whose conversations outgrow the model's window and lose no message.
 #[derive(Debug, Parser)]
 #[command(name = "longhaul", version, after_help = AFTER, max_term_width = 100)]
 pub(crate) struct CliArgs {

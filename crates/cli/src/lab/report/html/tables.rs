@@ -101,7 +101,7 @@ pub(super) fn medians(report: &ReplayReport, out: &mut MarkupWriter) {
     paragraph(
         out,
         "note",
-        "Over all, then for each group. n is sessions × windows. Too large: requests that do not fit the window, which a server would have refused.",
+        "Over all, then for each group. n is sessions × windows. Too large: requests that left too little of the window for the answer. A server may refuse them.",
     );
     let leading = report.summaries.first().map(|it| it.prices.as_str());
     let of = |keep: &dyn Fn(&PolicySummary) -> bool| {
