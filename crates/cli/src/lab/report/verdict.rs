@@ -274,13 +274,14 @@ pub(crate) fn basis(cells: &[ComparisonCell<'_>]) -> String {
 /// Describes the extent: `17 recorded sessions in windows of 25 %, 50 % and 75 % of each one's peak`.
 fn extent(cells: &[&ComparisonCell<'_>]) -> String {
     let windows = summary::windows(cells);
+    let all_of_peak = windows.iter().all(|it| matches!(it, WindowChoice::PercentOfPeak(_)));
     let said = windows.iter().map(|window| match window {
-        WindowChoice::PercentOfPeak(percent) => format!("{percent} %"),
+        WindowChoice::PercentOfPeak(percent) if all_of_peak => format!("{percent} %"),
+        WindowChoice::PercentOfPeak(percent) => format!("{percent} % of each one's peak"),
         WindowChoice::Tokens(number) => format!("{} tokens", tokens(*number)),
     });
     let said: Vec<String> = said.collect();
-    let of_peak = windows.iter().any(|it| matches!(it, WindowChoice::PercentOfPeak(_)));
-    let of_peak = if of_peak { " of each one's peak" } else { "" };
+    let of_peak = if all_of_peak { " of each one's peak" } else { "" };
     let windows = if windows.len() == 1 { "a window" } else { "windows" };
     format!("{} in {windows} of {}{of_peak}", sessions(cells), listed(&said))
 }

@@ -134,6 +134,19 @@ fn the_result_is_a_few_short_sentences() {
 }
 
 #[test]
+fn windows_in_tokens_are_no_share_of_the_peak() {
+    let in_tokens =
+        ReplayOutcome { window: 32_000, window_percent: None, ..outcome("a", "adaptive", 1.0, (1, 0, 0)) };
+    let report = made(vec![outcome("a", "adaptive", 1.0, (1, 0, 0)), in_tokens]);
+    assert!(
+        basis(&report.cells())
+            .contains("in windows of 50 % of each one's peak and 32.0K tokens, at large prices"),
+        "{}",
+        basis(&report.cells())
+    );
+}
+
+#[test]
 fn the_best_and_the_worst_window_are_named() {
     let at = |window: u64, policy: &str, cost: f64, needs| ReplayOutcome {
         window,
