@@ -17,7 +17,7 @@ Try it without a model:
   longhaul --provider scripted chat
       an echo that calls tools: `!ls -la` makes it call bash, `@FILE` read";
 
-/// Agents whose conversations never run out of room and never lose anything.
+/// Agents whose conversations outgrow the model's window and lose no message.
 #[derive(Debug, Parser)]
 #[command(name = "longhaul", version, after_help = AFTER, max_term_width = 100)]
 pub(crate) struct CliArgs {
@@ -206,7 +206,7 @@ pub(crate) enum LabCommand {
 /// `lab score`.
 #[derive(Debug, Group)]
 pub(crate) struct ScoreArgs {
-    /// Recorded sessions that `sessions import` reads: what survived, the cost and the waiting of each policy
+    /// Recorded sessions that `sessions import` reads: what each policy keeps, its cost and its waiting
     #[arg(required_unless_present = "receipts", conflicts_with = "receipts", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// The folder with the public data; runs every public measure, which takes minutes
@@ -218,7 +218,7 @@ pub(crate) struct ScoreArgs {
     /// Print JSON
     #[arg(long, conflicts_with = "html")]
     pub(crate) json: bool,
-    /// Write an HTML page to this file; `-` is standard output
+    /// Write an HTML page to this file in place of the table; `-` is standard output
     #[arg(long, value_name = "OUT")]
     pub(crate) html: Option<PathBuf>,
 }
@@ -247,7 +247,7 @@ pub(crate) struct ReplayArgs {
     /// Print JSON
     #[arg(long, conflicts_with = "html")]
     pub(crate) json: bool,
-    /// Write an HTML page to this file; `-` is standard output
+    /// Write an HTML page to this file in place of the table; `-` is standard output
     #[arg(long, value_name = "OUT")]
     pub(crate) html: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Longhaul as a library: agents whose conversations never run out of room and never lose anything.
+//! Longhaul as a library: agents whose conversations outgrow the model's window and lose no message.
 //!
 //! A chat whose answer is printed while it comes:
 //!

@@ -29,7 +29,7 @@ pub(crate) struct ReplayOutcome {
     pub(crate) side_calls: u64,
     /// The largest request, in tokens.
     pub(crate) peak_tokens: u64,
-    /// Requests larger than the window: a real server would have refused or cut them.
+    /// Requests larger than the window without the room for the answer: a real server may refuse or cut them.
     pub(crate) overflows: u64,
     /// The billed tokens.
     pub(crate) billed: BilledTokens,

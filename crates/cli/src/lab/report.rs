@@ -181,6 +181,11 @@ pub(crate) fn score_page(board: &crate::lab::score::board::ScoreReport) -> Strin
     score_page::page(board)
 }
 
+/// Returns a name with spaces: `user constraints` for `userConstraints`.
+pub(crate) fn spaced_name(name: &str) -> String {
+    html::tables::spaced(name)
+}
+
 fn complete(header: &mut ReportHeader, outcomes: &[ReplayOutcome]) {
     for outcome in outcomes {
         if header.policies.iter().all(|it| it.name != outcome.policy) {

@@ -77,8 +77,11 @@ fn a_score_says_what_each_policy_kept() {
     let file = bench.write("long.json", &recorded(30));
     let file = file.to_str().unwrap();
     let given = bench.run(&["lab", "score", file, "--window", "3000"]).exits(0);
-    for said in ["survived: paths", "long · adaptive · 3000 tokens", "long · codex · 3000 tokens", "waiting"]
-    {
+    for said in [
+        "long · 3000 tokens · removed facts: paths",
+        "long · 3000 tokens · waiting",
+        "by the user: only a person can",
+    ] {
         assert!(given.out.contains(said), "{said}: {}", given.out);
     }
     let json = bench.run(&["lab", "score", file, "--window", "3000", "--json"]).exits(0).out;
@@ -97,7 +100,8 @@ fn what_means_nothing_is_bad_usage() {
     let file = bench.write("short.json", &recorded(2));
     let file = file.to_str().unwrap();
     let bad = bench.write("bad.txt", "not a conversation");
-    let cases: [(&[&str], &str); 8] = [
+    let folder = bench.work();
+    let cases: [(&[&str], &str); 9] = [
         (&["lab", "replay"], "required"),
         (&["lab", "replay", file], "no session has 8,000 tokens"),
         (&["lab", "replay", file, "--policy", "magic"], "no policy is called magic; there are append-only"),
@@ -106,6 +110,7 @@ fn what_means_nothing_is_bad_usage() {
         (&["lab", "replay", file, "--json", "--html", "x.html"], "cannot be used with"),
         (&["lab", "replay", "nowhere.json"], "nowhere.json: "),
         (&["lab", "replay", bad.to_str().unwrap()], "bad.txt: unknown format"),
+        (&["lab", "replay", folder.to_str().unwrap()], "is a folder; name the files in it"),
     ];
     for (args, said) in cases {
         let given = bench.run(args).exits(2);

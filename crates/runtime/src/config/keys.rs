@@ -264,7 +264,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
         "context.compression.options.preserveRatio",
         ConfigKeyKind::Share,
         "0.3",
-        "proactive-threshold: the newest share of the conversation that stays, in tokens.",
+        "proactive-threshold: the share of the tokens of the conversation that stays; the newest messages stay.",
     ),
     key(
         "context.compression.options.pruneProtectTokens",
@@ -292,7 +292,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
     unset(
         "context.compression.options.keepTokens",
         up_to(LENGTH),
-        "middle-removal: newest messages that stay, in tokens (as the trigger).",
+        "middle-removal: the size of the request after an edit, in tokens; by default the trigger.",
     ),
     unset(
         "context.compression.options.keepRecent",

@@ -36,7 +36,7 @@ pub(super) async fn run(args: ScoreArgs, place: &CliEnvironment) -> Outcome {
 /// Measures on a blocking thread. The runtime's own threads stay free for input and output.
 async fn public_measures(receipts: ReceiptsFolder) -> Outcome<ScoreReport> {
     let measured = tokio::task::spawn_blocking(move || {
-        ScoreReport::from_receipts(&receipts, |measure| out::message(&format!("measuring {measure}\n")))
+        ScoreReport::from_receipts(&receipts, |measure| out::message(&format!("measure {measure}\n")))
     })
     .await?;
     measured.map_err(|error| CommandError::usage(error.to_string()))

@@ -31,6 +31,12 @@ pub(super) async fn read(files: &[PathBuf], counter: &MessageTokenCounter) -> Ou
         if std::io::stderr().is_terminal() {
             progress::say(&format!("reading file {} of {} · {shown}", at + 1, files.len()));
         }
+        if file.is_dir() {
+            return Err(CommandError::usage(format!(
+                "{shown} is a folder; name the files in it, for example {}",
+                file.join("*.jsonl").display()
+            )));
+        }
         let bytes = content(file).await.map_err(|error| CommandError::usage(format!("{shown}: {error}")))?;
         let found = import::import(&bytes, now_ms())
             .map_err(|error| CommandError::usage(format!("{shown}: {error}")))?;

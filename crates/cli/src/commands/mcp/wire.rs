@@ -14,7 +14,7 @@ use crate::failure::Outcome;
 use super::answer::McpToolAnswer;
 use super::tool_request::{McpRequestError, McpToolRequest, TOOLS};
 
-const INSTRUCTIONS: &str = "The sessions of longhaul, an agent runtime that never loses anything: `search_history` \
+const INSTRUCTIONS: &str = "The sessions of longhaul, an agent runtime that keeps every message: `search_history` \
     finds what was said in any session, `recall` returns the exact original of anything one session ever contained, \
     `context_status` says what fills its context window, `compact` makes room in it.";
 

@@ -17,7 +17,7 @@ pub(crate) fn assumptions(options: &ReplayOptions) -> Vec<String> {
              Where a recording has no times, calls follow each other at once."
         ),
         format!(
-            "A model reads {} and writes {} tokens a second; each call takes {} ms besides. Waiting is the time of \
+            "A model reads {} and writes {} tokens a second; and each call takes {} ms more. Waiting is the time of \
              calls that the agent waits for and that are not its own.",
             options.prefill_tokens_per_second, options.decode_tokens_per_second, options.latency_ms
         ),
@@ -34,7 +34,7 @@ pub(crate) fn assumptions(options: &ReplayOptions) -> Vec<String> {
         "System prompt and tools are counted where the recording has them; elsewhere requests are smaller than they \
          were."
             .to_owned(),
-        "Peers are modelled after their published source; tools by which an agent could read spilled files again are \
+        "Rivals are modelled after their published source; tools by which an agent could read spilled files again are \
          not modelled."
             .to_owned(),
     ]

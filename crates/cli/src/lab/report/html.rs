@@ -104,7 +104,7 @@ fn result(report: &ReplayReport, cells: &[ComparisonCell<'_>], out: &mut MarkupW
         section(out, "Goals", |out| goals(&report.goals, out));
     }
     if report.verdicts.iter().any(|it| it.comparisons > 0) {
-        section(out, "Beside each peer", |out| beside(report, out));
+        section(out, "Beside each rival", |out| beside(report, out));
     }
 }
 
@@ -201,14 +201,14 @@ fn beside(report: &ReplayReport, out: &mut MarkupWriter) {
     }
 }
 
-/// Appends a row for each peer. Absent standings have no column.
+/// Appends a row for each rival. Absent standings have no column.
 fn scores(verdicts: &[&PolicyVerdict], out: &mut MarkupWriter) {
     let peers = verdicts.iter().flat_map(|it| &it.peers);
     let columns = (0..RivalStanding::ALL.len())
         // The first column, the wins, is shown also if it is empty: that is the news.
         .filter(|index| *index == 0 || peers.clone().any(|peer| peer.counts[*index] > 0));
     let columns: Vec<usize> = columns.collect();
-    let mut head = vec!["prices", "sessions", "peer", "cost, % of peer's", "comparisons"];
+    let mut head = vec!["prices", "sessions", "rival", "cost, % of rival's", "comparisons"];
     head.extend(columns.iter().map(|it| RivalStanding::ALL[*it].as_str()));
     tables::table(out, &head, 3, |out| {
         for verdict in verdicts {
@@ -325,7 +325,7 @@ fn recall(report: &ReplayReport, cells: &[ComparisonCell<'_>], out: &mut MarkupW
         paragraph(
             out,
             "note",
-            "Medians, with the middle half of the sessions as thin lines. Filled: in view when it was needed (a); hollow above it: with recall (a) + (b). The stair is the frontier: nothing replayed is both cheaper and better than what stands on it. Top left is best. With a star: most replays had requests larger than the window, which a server would refuse; they do not count for the frontier.",
+            "Medians, with the middle half of the sessions as thin lines. Filled: in view when it was needed; hollow above it: in view or found by recall. The stair is the frontier: nothing replayed is both cheaper and better than what stands on it. Top left is best. With a star: most replays had requests that left too little of the window for the answer; they do not count for the frontier.",
         );
         out.element("div", &[("class", "scatters")], |out| {
             for (index, (name, points)) in charts.iter().enumerate() {
@@ -343,12 +343,12 @@ fn reading(report: &ReplayReport, out: &mut MarkupWriter) {
     paragraph(
         out,
         "",
-        "Needed later are the identifiers, paths, numbers and error lines of earlier messages that the recorded agent really used again. At that moment each was (a) in view, (b) not in view but among the top results of a recall with a query made only from what the agent had then, or (c) lost. Every recall is charged as a model call.",
+        "Needed later are the identifiers, paths, numbers and error lines of earlier messages that the recorded agent really used again. At that moment each was in view, or not in view but among the top results of a recall with a query made only from what the agent had then, or lost. Lost means not found by that one search: the session still has it. Every recall is charged as a model call.",
     );
     paragraph(
         out,
         "",
-        "The best peer is the one that costs least in the same session, window and prices; of those whose requests all fit the window, if there are any. Append-only never drops anything: where it outgrows the window its figures are what a larger window would have cost.",
+        "The best rival is the one that costs least in the same session, window and prices; of those whose requests all fit the window, if there are any. Append-only never drops anything: where it outgrows the window its figures are what a larger window would have cost.",
     );
     let header = &report.header;
     fold(out, &format!("Assumptions: {}", header.assumptions.len()), |out| {

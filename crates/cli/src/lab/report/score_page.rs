@@ -33,6 +33,9 @@ fn body(board: &ScoreReport, out: &mut MarkupWriter) {
             table(out, &["case", "figure", "goal"], 3, |out| rows.iter().for_each(|it| row(it, out)));
         });
     }
+    for line in board.notes.iter().flat_map(|note| note.lines()) {
+        out.leaf("p", &[("class", "note")], &prose(line));
+    }
 }
 
 fn row(row: &ScoreRow, out: &mut MarkupWriter) {

@@ -73,16 +73,20 @@ fn scope(scope: &RecordingScope) -> String {
 }
 
 /// The explanation of the columns.
-const LEGEND: &str = "cost: US dollars; append-only: the same in percent of never leaving anything out. Of the identifiers, \
-    paths, numbers and error lines that the agent used and earlier messages held: needed in view (a), what it would have had \
-    before it; recall (b), what one search of the session would have found besides; lost, neither (in a session `recall` \
-    still reaches it by its handle). prefix hits: input read from the provider's cache. waiting: for summaries and recalls. best peer: \
-    the cheapest whose requests all fit.";
+const LEGEND: &str = "cost: US dollars. append-only %: the cost in percent of never leaving anything out. The next three columns \
+    divide the identifiers, paths, numbers and error lines that the agent took from earlier messages. needed in view: still in \
+    the view when the agent used them. recall: not in view, but found by one search of the session. lost: not found by one \
+    search. The session still has them, and `recall` reaches them by their handles. prefix hits: input read from the \
+    provider's cache. waiting: for summaries and recalls. with recall: in view or found by one search. rival: a model of another \
+    program's policy. best rival: the cheapest whose requests all fit.";
 
 fn conclusion(report: &ReplayReport, out: &mut ReportTextWriter) {
     out.line("");
     if report.outcomes.iter().any(|it| it.overflows > 0) {
-        out.paragraph("! some requests were larger than the window: a server would have refused them", 2);
+        out.paragraph(
+            "! some requests left too little of the window for the answer: a server may refuse them, or cut the answer off",
+            2,
+        );
         out.line("");
     }
     out.paragraph(LEGEND, 0);
@@ -94,8 +98,8 @@ fn conclusion(report: &ReplayReport, out: &mut ReportTextWriter) {
         out.paragraph(&verdict.sentence, 0);
         for it in verdict.exceptions.iter().take(SHOWN_EXCEPTIONS) {
             let window = window(it.window, it.window_percent);
-            let (recording, peer) = (named(&it.recording), named(&it.peer));
-            out.paragraph(&format!("- {recording}, {window}, {peer}: {}", it.why), 2);
+            let (recording, rival) = (named(&it.recording), named(&it.peer));
+            out.paragraph(&format!("- {recording}, {window}, {rival}: {}", it.why), 2);
         }
         let more = verdict.exceptions.len().saturating_sub(SHOWN_EXCEPTIONS);
         if more > 0 {

@@ -70,7 +70,7 @@ impl RivalStanding {
         match self {
             Self::Ahead => "ahead",
             Self::Same => "the same",
-            Self::PeerDoesNotFit => "peer does not fit",
+            Self::PeerDoesNotFit => "rival does not fit",
             Self::SeesLess => "cheaper, less in view",
             Self::Dearer => "dearer, more in view",
             Self::Behind => "dearer, no more in view",
@@ -211,24 +211,24 @@ fn peer_score(peer: &str, cells: &[&ComparisonCell<'_>]) -> Option<RivalScore> {
 fn sentence(subject: &str, verdict: &PolicyVerdict, cells: &[&ComparisonCell<'_>]) -> String {
     let at = format!("At {} prices, over {}", verdict.prices, sessions(cells));
     if verdict.comparisons == 0 {
-        return format!("{at}: no modelled peer was replayed, so {subject} is compared with none.");
+        return format!("{at}: no modelled rival was replayed, so {subject} is compared with none.");
     }
     let of = format!("{} of {}", verdict.ahead, counted(verdict.comparisons, "comparison"));
-    let peers = counted(verdict.peers.len(), "modelled peer");
+    let rivals = counted(verdict.peers.len(), "modelled rival");
     if verdict.beats_all {
         return format!(
-            "{at}: {subject} beats every modelled peer on cost at equal or better needed-later recall (a), in {of} with {peers}."
+            "{at}: {subject} beats every modelled rival. It costs less with as much or more in view, in {of} with {rivals}."
         );
     }
     // The first standing, `Ahead`, is in the sentence already.
     let others = RivalStanding::ALL.iter().enumerate().skip(1).filter_map(|(index, standing)| {
         let count: usize = verdict.peers.iter().map(|it| it.counts[index]).sum();
-        (count > 0).then(|| format!("in {count} {}", said(*standing)))
+        (count > 0).then(|| format!(" In {count} {}.", said(*standing)))
     });
     let others: Vec<String> = others.collect();
     format!(
-        "{at}: {subject} does not beat every modelled peer on cost at equal or better needed-later recall (a). It does in {of} with {peers}; {}.",
-        others.join("; ")
+        "{at}: {subject} does not beat every modelled rival. It costs less with as much or more in view in {of} with {rivals}.{}",
+        others.concat()
     )
 }
 
@@ -238,12 +238,12 @@ fn said(standing: RivalStanding) -> &'static str {
         RivalStanding::Ahead => "it is ahead",
         RivalStanding::Same => "both cost and show the same",
         RivalStanding::PeerDoesNotFit => {
-            "it is not ahead, but requests of the peer are larger than the window, which a server would refuse"
+            "it is not ahead, but requests of the rival leave too little of the window for the answer"
         }
         RivalStanding::SeesLess => "it costs less and has less in view",
         RivalStanding::Dearer => "it has more in view and does not cost less",
         RivalStanding::Behind => "it does not cost less and has no more in view",
-        RivalStanding::DoesNotFit => "its own requests are larger than the window",
+        RivalStanding::DoesNotFit => "its own requests leave too little of the window for the answer",
     }
 }
 
@@ -274,13 +274,14 @@ pub(crate) fn basis(cells: &[ComparisonCell<'_>]) -> String {
 /// Describes the extent: `17 recorded sessions in windows of 25 %, 50 % and 75 % of each one's peak`.
 fn extent(cells: &[&ComparisonCell<'_>]) -> String {
     let windows = summary::windows(cells);
+    let all_of_peak = windows.iter().all(|it| matches!(it, WindowChoice::PercentOfPeak(_)));
     let said = windows.iter().map(|window| match window {
-        WindowChoice::PercentOfPeak(percent) => format!("{percent} %"),
+        WindowChoice::PercentOfPeak(percent) if all_of_peak => format!("{percent} %"),
+        WindowChoice::PercentOfPeak(percent) => format!("{percent} % of each one's peak"),
         WindowChoice::Tokens(number) => format!("{} tokens", tokens(*number)),
     });
     let said: Vec<String> = said.collect();
-    let of_peak = windows.iter().any(|it| matches!(it, WindowChoice::PercentOfPeak(_)));
-    let of_peak = if of_peak { " of each one's peak" } else { "" };
+    let of_peak = if all_of_peak { " of each one's peak" } else { "" };
     let windows = if windows.len() == 1 { "a window" } else { "windows" };
     format!("{} in {windows} of {}{of_peak}", sessions(cells), listed(&said))
 }
@@ -311,7 +312,7 @@ fn why(ours: &ReplayOutcome, theirs: &ReplayOutcome) -> String {
     words.push_str(&pair(percentage(at_hand(&ours.needs)), percentage(at_hand(&theirs.needs))));
     words.push_str("; compactions ");
     words.push_str(&pair(ours.compactions.to_string(), theirs.compactions.to_string()));
-    words.push_str(", calls besides the agent's ");
+    words.push_str(", extra calls ");
     words.push_str(&pair(side_calls(ours), side_calls(theirs)));
     words.push_str(", prefix hits ");
     words.push_str(&pair(
@@ -319,7 +320,7 @@ fn why(ours: &ReplayOutcome, theirs: &ReplayOutcome) -> String {
         percent_in_sentence(theirs.prefix_hit_ratio),
     ));
     if ours.overflows + theirs.overflows > 0 {
-        words.push_str(", requests larger than the window ");
+        words.push_str(", requests too large ");
         words.push_str(&pair(ours.overflows.to_string(), theirs.overflows.to_string()));
     }
     words.push('.');
@@ -342,7 +343,7 @@ pub(crate) enum PolicyGoal {
     CostOfBaseline,
     /// Cost as a share of the best peer's, at most 0.85.
     CostOfBestPeer,
-    /// (a) + (b), at least 0.98.
+    /// In view or found by recall, at least 0.98.
     AtHand,
     /// Share of input read from the cache, at least 0.9.
     PrefixHits,
@@ -357,8 +358,8 @@ impl PolicyGoal {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::CostOfBaseline => "cost of append-only's",
-            Self::CostOfBestPeer => "cost of the best peer's",
-            Self::AtHand => "needed later in view or recalled, (a) + (b)",
+            Self::CostOfBestPeer => "cost of the best rival's",
+            Self::AtHand => "needed later in view or found by recall",
             Self::PrefixHits => "prefix hit ratio",
         }
     }
@@ -367,8 +368,8 @@ impl PolicyGoal {
     pub(crate) fn head(self) -> &'static str {
         match self {
             Self::CostOfBaseline => "of append-only",
-            Self::CostOfBestPeer => "of best peer",
-            Self::AtHand => "(a) + (b)",
+            Self::CostOfBestPeer => "of best rival",
+            Self::AtHand => "with recall",
             Self::PrefixHits => "prefix hits",
         }
     }

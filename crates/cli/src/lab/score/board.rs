@@ -1,5 +1,7 @@
 //! All measures beside their goals, as a table for a terminal, as JSON and as one page.
 
+use std::collections::BTreeSet;
+
 use longhaul_core::history::HistoryFoldError;
 use longhaul_core::retention_report::RetentionTally;
 use serde::Serialize;
@@ -11,6 +13,16 @@ use super::{
 };
 use crate::lab::outcome::ReplayOutcome;
 use crate::lab::report;
+
+/// The number of steps of [`ScoreReport::from_receipts`], as its progress shows them.
+const RECEIPTS_STEPS: usize = 17;
+
+/// The explanation of the figures of a session.
+const OUTCOME_NOTE: &str = "Removed facts are those of messages that left the view.\n\
+    in view: word for word in the view after the edit, for example in a summary.\n\
+    by recall: the model can read it again with the tool `recall`.\n\
+    by the user: only a person can, in the stored session; the policy gives its model no such tool.\n\
+    requests too large: requests that left too little of the window for the answer.";
 
 /// A row with one figure beside its goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -38,6 +50,8 @@ pub(crate) struct ScoreReport {
     pub(crate) version: String,
     /// The figures in order.
     pub(crate) rows: Vec<ScoreRow>,
+    /// Explanations of the figures, a sentence or more each.
+    pub(crate) notes: Vec<String>,
 }
 
 /// The reason why the public measures cannot be made.
@@ -64,7 +78,8 @@ impl ScoreRow {
 }
 
 impl ScoreReport {
-    /// Makes every public measure on the data of `receipts`. It takes minutes; `tell` hears what is measured next.
+    /// Makes every public measure on the data of `receipts`. It takes minutes. `tell` hears what is measured next, and
+    /// how many of all steps are done or under way: `3 of 17: …`.
     ///
     /// # Errors
     /// [`ScoreError`] if a file is missing or has another shape.
@@ -73,14 +88,19 @@ impl ScoreReport {
         mut tell: impl FnMut(&str),
     ) -> Result<Self, ScoreError> {
         let mut board = Self::default();
+        let mut step = 0;
+        let mut tell = |measure: &str| {
+            step += 1;
+            tell(&format!("{step} of {RECEIPTS_STEPS}: {measure}"));
+        };
         let filler = receipts.filler()?;
         for (measure, given, goal) in [
             ("COMPINT orders in view", receipts.compint()?, goals::COMPINT_KEPT),
             ("own orders in six languages in view", orders::own_orders(), goals::HIDDEN_KEPT),
         ] {
-            tell(measure);
             // One compaction may keep what the fifth loses, so both are measured.
             for rounds in [1, 5] {
+                tell(&format!("{measure}, {}", compacted(rounds)));
                 let cases = orders::all_cases(rounds);
                 let scores: Vec<OrderScore> =
                     in_parallel(&cases, |case: &OrderCase| orders::measure(&given, &filler, case));
@@ -89,8 +109,8 @@ impl ScoreReport {
         }
         tell("refusals");
         board.add_refusals(&refusals::measure(&filler));
-        tell("superseded statements");
         for summariser in [ScriptedSummariser::Extract, ScriptedSummariser::OrderBlind] {
+            tell(&format!("superseded statements, {}", summariser.name()));
             let score = superseded::measure(&filler, "adaptive", &summariser);
             score.iter().for_each(|score| board.add_superseded(&summariser, score));
         }
@@ -99,20 +119,21 @@ impl ScoreReport {
         tell("lost-in-compaction");
         let score = lost::measure(&lost::read_chat(receipts)?, "adaptive", ScriptedSummariser::Extract);
         score.iter().for_each(|score| board.add_lost(score));
-        tell("CompactBench");
         let templates = compactbench::read_templates(receipts)?;
         for summariser in [ScriptedSummariser::Extract, ScriptedSummariser::OrderBlind] {
+            tell(&format!("CompactBench, {}", summariser.name()));
             let score = compactbench::measure(&templates, &filler, 1, "adaptive", &summariser);
             score.iter().for_each(|score| board.add_compactbench(&summariser, score));
         }
-        tell("the reading job");
         for window in [64_000, 32_000] {
+            tell(&format!("the reading job in {}K", window / 1_000));
             board.add_job(&reading_job::measure(window, reading_job::FIXED_TOKENS)?);
         }
-        tell("summaries of a model");
         for strategy in ["adaptive", "reactive-overflow"] {
+            tell(&format!("summaries of a model, {strategy} · chat"));
             let score = summaries::measure(&filler, strategy);
             score.iter().for_each(|score| board.add_summaries(&format!("{strategy} · chat"), score));
+            tell(&format!("summaries of a model, {strategy} · reading job"));
             let score = summaries::measure_job(strategy, 32_000)?;
             score.iter().for_each(|score| board.add_summaries(&format!("{strategy} · reading job"), score));
         }
@@ -120,18 +141,43 @@ impl ScoreReport {
     }
 
     /// Adds the outcomes of replays of recorded sessions: retained facts, cost, and the modelled waiting
-    /// time.
+    /// time. The rows of a session are sorted by measure, so that policies stand below each other.
     pub(crate) fn add_outcomes(&mut self, outcomes: &[ReplayOutcome]) {
+        let place = |outcome: &ReplayOutcome| format!("{} · {} tokens", outcome.recording, outcome.window);
+        let mut places: Vec<String> = Vec::new();
         for outcome in outcomes {
-            let case = format!("{} · {} · {} tokens", outcome.recording, outcome.policy, outcome.window);
-            let mut add =
-                |measure: &str, figure: String| self.rows.push(ScoreRow::new(measure, &case, figure));
-            for (class, tally) in &outcome.survival {
-                add(&format!("survived: {class}"), survived(tally));
+            let place = place(outcome);
+            if !places.contains(&place) {
+                places.push(place);
             }
-            add("cost", format!("{:.4} US dollars ({})", outcome.cost, outcome.prices));
-            add("waiting", format!("{:.1} s", outcome.waiting_ms as f64 / 1_000.0));
-            add("requests too large", outcome.overflows.to_string());
+        }
+        for here in &places {
+            let held: Vec<&ReplayOutcome> = outcomes.iter().filter(|it| place(it) == *here).collect();
+            let classes: BTreeSet<&String> = held.iter().flat_map(|it| it.survival.keys()).collect();
+            let mut add = |measure: &str, outcome: &ReplayOutcome, figure: String| {
+                self.rows.push(ScoreRow::new(&format!("{here} · {measure}"), &outcome.policy, figure));
+            };
+            for class in classes {
+                let measure = format!("removed facts: {}", report::spaced_name(class));
+                for outcome in &held {
+                    // A policy that removed no such fact has no shares.
+                    if let Some(tally) = outcome.survival.get(class).filter(|tally| tally.total() > 0) {
+                        add(&measure, outcome, survived(tally));
+                    }
+                }
+            }
+            for outcome in &held {
+                add("cost", outcome, format!("{:.4} US dollars ({})", outcome.cost, outcome.prices));
+            }
+            for outcome in &held {
+                add("waiting", outcome, format!("{:.1} s", outcome.waiting_ms as f64 / 1_000.0));
+            }
+            for outcome in &held {
+                add("requests too large", outcome, outcome.overflows.to_string());
+            }
+        }
+        if !places.is_empty() {
+            self.notes.push(OUTCOME_NOTE.to_owned());
         }
     }
 
@@ -143,11 +189,7 @@ impl ScoreReport {
                 score.summariser,
                 score.chat_tokens / 1_000,
                 score.position.name(),
-                if score.rounds == 1 {
-                    "once compacted".to_owned()
-                } else {
-                    format!("{} rounds", score.rounds)
-                }
+                compacted(score.rounds)
             );
             let row = ScoreRow::new(measure, case, format!("{}/{}", score.kept, score.orders));
             self.rows.push(row.held_to(format!("{goal}/{}", score.orders), score.kept >= goal));
@@ -156,11 +198,20 @@ impl ScoreReport {
         let (listed, hits) = scores
             .iter()
             .fold((0, 0), |(listed, hits), score| (listed + score.listed, hits + score.listed_orders));
+        self.add_listed(measure, hits, listed);
+    }
+
+    fn add_listed(&mut self, measure: &str, hits: usize, listed: usize) {
+        const NAME: &str = "lines under \"Rules\" that are orders";
+        if listed == 0 {
+            // A share of nothing is neither good nor bad, so it does not count as a goal.
+            self.rows.push(ScoreRow::new(NAME, measure, "no such line"));
+            return;
+        }
         let percent = super::text::percent(hits, listed);
-        let figure = format!("{percent:.0} % of {listed}");
-        let row = ScoreRow::new("lines under \"Rules\" that are orders", measure, figure);
+        let row = ScoreRow::new(NAME, measure, format!("{percent:.0} % of {listed}"));
         let least = goals::LISTED_PRECISION_PERCENT;
-        self.rows.push(row.held_to(format!("≥ {least:.0} %, or no such title"), percent >= least));
+        self.rows.push(row.held_to(format!("≥ {least:.0} %"), percent >= least));
     }
 
     fn add_refusals(&mut self, score: &refusals::RefusalScore) {
@@ -264,11 +315,18 @@ impl ScoreReport {
     }
 
     fn add_summaries(&mut self, case: &str, score: &summaries::SummariesScore) {
+        const NAME: &str = "summaries of a model that were written and used";
+        if score.written == 0 {
+            // Without a summary there is nothing to use or to drop, so it does not count as a goal.
+            let figure = format!("none written, {} compactions", score.compactions);
+            self.rows.push(ScoreRow::new(NAME, case, figure));
+            return;
+        }
         let figure = format!(
             "{}/{} used, {} dropped later, {} compactions",
             score.used, score.written, score.dropped, score.compactions
         );
-        let row = ScoreRow::new("summaries of a model that were written and used", case, figure);
+        let row = ScoreRow::new(NAME, case, figure);
         self.rows.push(row.held_to("all, none dropped", score.used == score.written && score.dropped == 0));
     }
 
@@ -290,6 +348,8 @@ impl ScoreReport {
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         let mut measure = "";
+        // Short names need no wide column, and long ones may push their figure to the right.
+        let width = self.rows.iter().map(|row| row.case.chars().count()).max().unwrap_or(0).min(58);
         for row in &self.rows {
             // Rows of one measure follow each other, so its name stands once above them.
             if row.measure != measure {
@@ -301,11 +361,14 @@ impl ScoreReport {
                 Some(false) => "✗",
                 None => " ",
             };
-            text.push_str(&format!("  {sign} {:<58} {}", row.case, row.figure));
+            text.push_str(&format!("  {sign} {:<width$} {}", row.case, row.figure));
             if let Some(goal) = &row.goal {
                 text.push_str(&format!("   (goal {goal})"));
             }
             text.push('\n');
+        }
+        for note in &self.notes {
+            text.push_str(&format!("\n{note}\n"));
         }
         text.push_str(&format!("\n{}\n", self.headline()));
         text
@@ -340,6 +403,10 @@ fn survived(tally: &RetentionTally) -> String {
 
 fn percent_of(count: u64, total: f64) -> f64 {
     count as f64 * 100.0 / total
+}
+
+fn compacted(rounds: usize) -> String {
+    if rounds == 1 { "once compacted".to_owned() } else { format!("{rounds} rounds") }
 }
 
 fn named(names: &[String]) -> String {
@@ -379,5 +446,15 @@ mod tests {
         let page = board.html();
         assert!(page.starts_with("<!doctype html>") && page.contains("<title>Lab report"));
         assert!(page.contains("orders &lt;in view&gt;") && page.contains("1 of 2 goals are met"));
+    }
+
+    #[test]
+    fn what_was_not_measured_is_no_goal() {
+        let mut board = ScoreReport::default();
+        board.add_listed("own orders", 0, 0);
+        assert_eq!(board.goals_met(), (0, 0));
+        assert!(board.text().contains("no such line"), "{}", board.text());
+        board.add_listed("own orders", 9, 10);
+        assert_eq!(board.goals_met(), (1, 1));
     }
 }

@@ -101,7 +101,7 @@ pub(super) fn medians(report: &ReplayReport, out: &mut MarkupWriter) {
     paragraph(
         out,
         "note",
-        "Over all, then for each group. n is sessions × windows. Too large: requests that do not fit the window, which a server would have refused.",
+        "Over all, then for each group. n is sessions × windows. Too large: requests that left too little of the window for the answer. A server may refuse them.",
     );
     let leading = report.summaries.first().map(|it| it.prices.as_str());
     let of = |keep: &dyn Fn(&PolicySummary) -> bool| {
@@ -157,7 +157,7 @@ fn retention_columns(out: &mut MarkupWriter, figures: &OutcomeMedians) {
     plain(out, figures.compactions, count);
 }
 
-/// Appends a row for each session, window and price table: append-only, the best peer, the policy under test.
+/// Appends a row for each session, window and price table: append-only, the best rival, the policy under test.
 pub(super) fn sessions(report: &ReplayReport, cells: &[ComparisonCell<'_>], out: &mut MarkupWriter) {
     if let Some(subject) = report.header.subject() {
         paragraph(out, "note", "A row for each session in each window. A heading sorts by its column.");
@@ -181,12 +181,12 @@ fn sessions_table(subject: &str, cells: &[&ComparisonCell<'_>], out: &mut Markup
         "window",
         "prices",
         "append-only, cost",
-        "best peer",
+        "best rival",
         "its cost",
         "its in view, %",
         &costs,
         "% of append-only",
-        "% of best peer",
+        "% of best rival",
         "in view, %",
         "+recall, %",
         "lost, %",
@@ -239,14 +239,14 @@ fn outcomes(report: &ReplayReport, cells: &[ComparisonCell<'_>], out: &mut Marku
         "cost",
         "% of append-only",
         "in view, %",
-        "at hand, %",
+        "in view or found, %",
         "lost, %",
         "prefix hits, %",
         "prefix breaks",
         "compactions",
         "prunes",
         "calls",
-        "besides",
+        "extra calls",
         "uncached",
         "cache read",
         "cache write",
@@ -350,7 +350,7 @@ fn is_whole(summary: &PolicySummary) -> bool {
 }
 
 /// Returns a name with spaces: `user constraints` for `userConstraints`.
-fn spaced(name: &str) -> String {
+pub(in crate::lab::report) fn spaced(name: &str) -> String {
     let mut words = String::with_capacity(name.len() + 2);
     for c in name.chars() {
         if c.is_uppercase() {

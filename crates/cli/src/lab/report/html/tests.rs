@@ -104,7 +104,7 @@ fn the_page_says_result_reasons_goals_and_limits() {
     assert!(headings[0].starts_with("With adaptive, sessions cost 46.1"), "{headings:?}");
     for said in [
         "A replay is not counterfactual",
-        "does not beat every modelled peer",
+        "does not beat every modelled rival",
         "Where not, and why: ",
         "✓ met",
         "✗ not met",

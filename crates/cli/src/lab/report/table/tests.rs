@@ -31,7 +31,7 @@ fn a_session_has_its_windows_and_each_window_its_policies() {
     assert!(lines[5].contains("100.0") && lines[5].contains('!'), "it does not fit: {}", lines[5]);
     assert!(lines[14].starts_with("    langchain-summarization"), "{}", lines[14]);
     assert_eq!(lines[15], "  window 81.0K (50 % of the peak)");
-    assert!(text.contains("! some requests were larger than the window"), "{text}");
+    assert!(text.contains("! some requests left too little of the window for the answer"), "{text}");
 }
 
 #[test]
@@ -47,10 +47,12 @@ fn synthetic_sessions_and_medians_are_labelled() {
 fn the_end_says_what_follows() {
     let text = sample::report().text(100);
     let unwrapped = text.replace('\n', " ");
+    assert!(unwrapped.contains("lost: not found by one search."), "{text}");
+    assert!(!unwrapped.contains("(a)") && !unwrapped.contains("peer"), "{text}");
     assert!(unwrapped.contains("A replay is not counterfactual"));
     assert!(unwrapped.contains("With adaptive, sessions cost 46.1 % of append-only and 7"), "{text}");
     assert!(
-        text.contains("\nGoals                       of append-only    of best peer      (a) + (b)"),
+        text.contains("\nGoals                       of append-only    of best rival     with recall"),
         "{text}"
     );
     assert!(
