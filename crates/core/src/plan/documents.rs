@@ -60,12 +60,16 @@ fn is_document(context: &PlanContext<'_>, unit: usize, selection: &CompactionSel
     if !context.policy.cuts_user_messages && !has_only_text {
         return false;
     }
-    // A document that was cut before is still one.
-    let whole = entry.map_or(0, |entry| entry.tokens());
     let is_imported = context.history.imported_summaries().contains(&item.range.from);
-    item.kind == ViewItemKind::Typed
-        && !is_imported
-        && whole.max(item.tokens) >= MIN_EXCERPT_TOKENS.max(context.budget.usable / DOCUMENT_SHARE)
+    item.kind == ViewItemKind::Typed && !is_imported && is_long_message(context, unit)
+}
+
+/// Returns whether the message of a unit is so long that it may be shown by its beginning and end.
+pub(super) fn is_long_message(context: &PlanContext<'_>, unit: usize) -> bool {
+    let item = &context.history.view()[context.units[unit].items.start];
+    // A document that was cut before is still one.
+    let whole = context.history.entry(item.range.to).map_or(0, |entry| entry.tokens());
+    whole.max(item.tokens) >= MIN_EXCERPT_TOKENS.max(context.budget.usable / DOCUMENT_SHARE)
 }
 
 /// Returns the typed message at `item` in the view with its beginning and end in at most `most` tokens. `None` if the

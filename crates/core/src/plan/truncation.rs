@@ -8,7 +8,7 @@
 //! If no edit fits, the plan is an error with the sizes. Pinned facts replace the dropped messages where there
 //! is room.
 
-use super::documents::{half_of_room, water_level};
+use super::documents::{half_of_room, is_long_message, water_level};
 use super::earlier_summary::{EarlierSummary, with_less_earlier};
 use super::{ContextOverflow, LONG_MESSAGE, Plan, PlanContext, PlanTrigger, extract, is_clearable, restore};
 use crate::estimate::TokensByScript;
@@ -16,6 +16,7 @@ use crate::event::{EditKind, EventBody, ViewEdit, ViewOperation};
 use crate::ids::Seq;
 use crate::message::Part;
 use crate::meter;
+use crate::retention::user_text;
 use crate::strategy::{CompactionSelection, UnitReplacement};
 use crate::truncate::{TextLimit, TruncatedText, TruncationMode, grouped, shortened, truncate};
 
@@ -56,7 +57,44 @@ impl<'a> LastResortPlanner<'a> {
     }
 
     /// Returns the plan of the last resort: an edit, the view as it is, or the overflow error.
+    ///
+    /// A long newest message is cut if the whole message leaves no room for the user's goal and standing orders. `recall`
+    /// gives the rest of the message again, while nobody would look for an order that is not in the view.
     pub(super) fn plan(&self) -> Plan {
+        let plan = self.plan_with_whole_message();
+        match &plan {
+            Plan::Edit(edit) if self.crowds_out_orders(edit) => self.cut_typed_message().unwrap_or(plan),
+            _ => plan,
+        }
+    }
+
+    /// Returns whether an edit drops the user's goal or standing orders without a quote, beside a long newest message.
+    fn crowds_out_orders(&self, edit: &ViewEdit) -> bool {
+        let newest = self.context.units.newest_typed();
+        let is_long = newest
+            .is_some_and(|unit| unit + 1 == self.context.units.len() && is_long_message(self.context, unit));
+        if !is_long || edit.ops.iter().any(quotes_user) {
+            return false;
+        }
+        let dropped: Vec<bool> = (0..self.context.units.len()).map(|unit| self.drops(edit, unit)).collect();
+        dropped.contains(&true)
+            && self.context.history.user_text_of(&self.context.handles(&dropped)).order_tokens() > 0
+    }
+
+    /// Returns whether an edit takes a unit out of the view.
+    fn drops(&self, edit: &ViewEdit, unit: usize) -> bool {
+        let items = &self.context.history.view()[self.context.units[unit].items.clone()];
+        let removes = |op: &&ViewOperation| !matches!(op, ViewOperation::Placeholder { .. });
+        items.iter().any(|item| {
+            edit.ops.iter().filter(removes).any(|op| {
+                let range = op.range();
+                range.from <= item.range.from && item.range.to <= range.to
+            })
+        })
+    }
+
+    /// Returns the plan that cuts the newest typed message only if no request holds it.
+    fn plan_with_whole_message(&self) -> Plan {
         if self.context.before < self.context.threshold_tokens {
             return Plan::Fits;
         }
@@ -227,10 +265,17 @@ impl<'a> LastResortPlanner<'a> {
     /// Returns the edit of a selection with quotes of the user and pinned facts in at most `most` tokens; `None` if
     /// there is nothing to say.
     fn removal_with_text(&self, selection: &CompactionSelection, most: u64) -> Option<ViewEdit> {
+        let note = self.note_with_text(&selection.dropped, most)?;
+        Some(self.context.removal_with(selection, NAME, note))
+    }
+
+    /// Returns the note on the `dropped` units with quotes of the user and pinned facts in at most `most` tokens; `None` if
+    /// there is nothing to say.
+    fn note_with_text(&self, dropped: &[bool], most: u64) -> Option<Vec<Part>> {
         if most < MIN_FACTS_TOKENS {
             return None;
         }
-        let handles = self.context.handles(&selection.dropped);
+        let handles = self.context.handles(dropped);
         let quotes = self.context.history.user_text_of(&handles);
         // Standing orders must not be lost, so they may take more than half.
         let user_text = quotes.fit((most / 2).max(quotes.order_tokens()).min(most));
@@ -242,9 +287,9 @@ impl<'a> LastResortPlanner<'a> {
         if told.is_empty() {
             return None;
         }
-        let mut note = self.context.note(&selection.dropped);
+        let mut note = self.context.note(dropped);
         note.push(Part::text(format!("\n\n{told}")));
-        Some(self.context.removal_with(selection, NAME, note))
+        Some(note)
     }
 
     /// Returns the selection of as many newest steps as fit beside the whole pinned facts, at most `most`.
@@ -487,9 +532,11 @@ impl<'a> LastResortPlanner<'a> {
         let is_guess = *self.context.trigger == PlanTrigger::Overflow
             && self.context.before <= self.context.budget.usable;
         let target = if is_guess { self.context.threshold_tokens } else { self.context.budget.usable };
-        let dropped = self.typed_alone().map(|selection| selection.dropped);
-        let note =
-            dropped.as_ref().map(|dropped| self.context.cost(self.context.note(dropped))).unwrap_or_default();
+        let removal = self.typed_alone().map(|selection| {
+            let note = self.note_beside_cut(&selection.dropped, target);
+            (selection, note)
+        });
+        let note = removal.as_ref().map(|(_, note)| self.context.cost(note.clone())).unwrap_or_default();
         let others = self.context.reading(|_| false, &[], note).bound();
         let free = limit_with_facts(target).checked_sub(others)?;
         // Each refusal without figures costs a request, so a guess takes less at once.
@@ -499,7 +546,7 @@ impl<'a> LastResortPlanner<'a> {
             (free / SPARE_SHARE).max(self.context.budget.progress()).min(free / 2)
         };
         let edit = self.longest_cut(&text, others, free - spare, |cut| {
-            self.edit_with_cut_message(dropped.as_deref(), entry.seq, cut)
+            self.edit_with_cut_message(removal.as_ref(), entry.seq, cut)
         })?;
         let trigger_tokens = edit.trigger_tokens.max(target);
         Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens, ..edit })))
@@ -551,8 +598,23 @@ impl<'a> LastResortPlanner<'a> {
         longest
     }
 
-    /// Returns the edit that drops the `dropped` units and shows the cut typed message at `seq`.
-    fn edit_with_cut_message(&self, dropped: Option<&[bool]>, seq: Seq, cut: &TruncatedText) -> ViewEdit {
+    /// Returns the note on everything before a typed message that is cut: with quotes of the user and pinned facts in at
+    /// most half of the free room, because the message can be cut further and an order cannot.
+    fn note_beside_cut(&self, dropped: &[bool], target: u64) -> Vec<Part> {
+        let bare = self.context.note(dropped);
+        let others = self.context.reading(|_| false, &[], self.context.cost(bare.clone())).bound();
+        let free = limit_with_facts(target).saturating_sub(others);
+        // New text may have up to an eighth more tokens than its estimate.
+        self.note_with_text(dropped, free / 2 * 8 / 9).unwrap_or(bare)
+    }
+
+    /// Returns the edit that replaces the older messages by their note and shows the cut typed message at `seq`.
+    fn edit_with_cut_message(
+        &self,
+        removal: Option<&(CompactionSelection, Vec<Part>)>,
+        seq: Seq,
+        cut: &TruncatedText,
+    ) -> ViewEdit {
         let excerpt = shortened(cut, seq, self.context.history.has_recall());
         let op = ViewOperation::Placeholder { seq, excerpt, cut: true };
         let why = format!(
@@ -561,8 +623,8 @@ impl<'a> LastResortPlanner<'a> {
             grouped(cut.omitted_chars),
             grouped(cut.total_chars)
         );
-        let mut edit = match dropped {
-            Some(dropped) => self.context.removal(dropped, NAME),
+        let mut edit = match removal {
+            Some((selection, note)) => self.context.removal_with(selection, NAME, note.clone()),
             None => self.context.view_edit(
                 Vec::new(),
                 EditKind::Prune,
@@ -580,6 +642,9 @@ impl<'a> LastResortPlanner<'a> {
     /// Returns the reason for a cut of the newest typed message in words, with the sizes.
     fn cut_reason(&self) -> String {
         let sizes = self.overflow();
+        if sizes.needed_tokens <= sizes.usable_tokens && *self.context.trigger != PlanTrigger::Overflow {
+            return format!("{LONG_MESSAGE} beside the user's goal and standing orders");
+        }
         // By our count it fits, so only the server can know.
         if sizes.needed_tokens <= sizes.usable_tokens {
             return format!("{LONG_MESSAGE}: the model's server refuses it as too long");
@@ -605,6 +670,12 @@ impl<'a> LastResortPlanner<'a> {
             window_tokens: self.context.budget.window,
         }
     }
+}
+
+/// Returns whether an operation shows quotes of the user.
+fn quotes_user(op: &ViewOperation) -> bool {
+    let ViewOperation::Replace { parts, .. } = op else { return false };
+    parts.iter().filter_map(Part::as_text).any(|text| text.contains(user_text::TITLE))
 }
 
 /// Returns a selection that also clears the results at `cleared` in the view.
