@@ -38,12 +38,12 @@ pub(in crate::commands) fn listed(run: &Run, events: &[Event], undo: &str) -> St
     let (gone, survived) = (removed_messages::removed_by_edit(events), survivals(events));
     let edits = run.history().edits();
     if edits.is_empty() {
-        return "nothing was compacted or cleared\n".to_owned();
+        return "nothing was compacted or pruned\n".to_owned();
     }
     let told = edits.iter().map(|state| {
         let edit = &state.edit;
         let what = match edit.kind {
-            EditKind::Prune => format!("cleared {}", count(edit.ops.len() as u64, "old tool result")),
+            EditKind::Prune => format!("pruned {}", count(edit.ops.len() as u64, "old tool result")),
             EditKind::Compaction => {
                 let verb = if only_leaves_out(&edit.strategy) { "left out" } else { "compacted" };
                 format!("{verb} {}", gone.get(edit.id.as_str()).copied().unwrap_or_default().words())
@@ -84,7 +84,7 @@ fn told(edit: &CompactionListItem<'_>) -> String {
     );
     text.push_str(&format!("  why       {}\n", visible(&why(made)).replace('\n', " ")));
     if let Some(line) = survival.and_then(facts) {
-        text.push_str(&format!("  survival  {line}\n"));
+        text.push_str(&format!("  facts     {line}\n"));
     }
     text.push_str(&format!("  cost      {}\n  undo      {undo}\n", cost(made)));
     text

@@ -174,7 +174,7 @@ impl ContextTable {
             self.fact("found by search", &count(report.deferred_tools, "tool"));
         }
         if report.pruned > 0 {
-            self.fact("cleared", &count(report.pruned, "old tool result"));
+            self.fact("pruned", &count(report.pruned, "old tool result"));
         }
         let (active, all) = (self.beside.compactions, report.compaction_count);
         let undone = match all.saturating_sub(active) {
@@ -266,7 +266,7 @@ context of qwen3-30b · 52.1K of 200K tokens · 26 % · estimated, error up to 0
   estimated since     ~900
   last estimate was   -0.6 % off
   found by search     120 tools
-  cleared             3 old tool results
+  pruned              3 old tool results
   compacted           41 messages in 2 compactions
     why               `/compactions` in a chat, `longhaul compactions`
   all calls together  210K in, 12K out

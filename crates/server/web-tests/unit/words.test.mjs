@@ -68,7 +68,7 @@ test('a compaction says why and what survives', () => {
   assert.equal(reasonOf({ reason: 'token_limit' }), 'the window was filling up');
   assert.equal(leftOut({ originalMessages: 15, compressedMessages: 5 }), 11);
   assert.equal(cutsMessage({ why: 'the newest message is longer than the window: 9 of its 12 characters are left out' }), true);
-  assert.equal(cutsMessage({ costNote: '3 old tool results cleared' }), false);
+  assert.equal(cutsMessage({ costNote: '3 old tool results pruned' }), false);
   assert.equal(sizes({ originalTokens: 96_200, compressedTokens: 11_400 }), '96.2K → 11.4K tokens');
   const tally = (verbatim, recoverableByModel, lost = 0) => ({ verbatim, recoverableByModel, recoverableByUser: 0, lost });
   assert.equal(survivalLine({ classes: { paths: tally(2, 3), numbers: tally(1, 0) } }), '3 of 6 facts are still in the window; the rest can be looked up, nothing is lost.');

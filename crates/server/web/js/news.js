@@ -12,14 +12,14 @@ export function news(events, state, page) {
 
 const NEWS = {
   async 'context:compressed'(event, state, page) {
-    page.announce(`Context compressed: ${sizes(event)}. ${survivalLine(event.survival)}`);
+    page.announce(`Context compacted: ${sizes(event)}. ${survivalLine(event.survival)}`);
     const reason = reasonOf(event);
     // Whether it could be undone only the server knows by now.
     const undo = await page.undoOf(event.compactionId);
     if (undo === null) return;
     const refused = whyNot(undo);
     page.toast({
-      title: `Context compressed: ${sizes(event)}`,
+      title: `Context compacted: ${sizes(event)}`,
       lines: [reason ? `Because ${reason}.` : event.costNote, survivalLine(event.survival), refused?.[1]],
       actions: [
         ...(refused ? [] : [{ label: 'Undo', symbol: 'undo', run: () => page.undo(event.compactionId) }]),
@@ -33,7 +33,7 @@ const NEWS = {
       page.announce('Your message is longer than the window. The model sees its beginning and its end, and can look up the rest.');
       return;
     }
-    page.announce(`${event.prunedCount} old tool results cleared, ${tokens(event.savedTokens)} tokens freed. All can be looked up.`);
+    page.announce(`${event.prunedCount} old tool results pruned, ${tokens(event.savedTokens)} tokens freed. All can be looked up.`);
   },
 
   'context:compact-failed'({ reason }, state, page) {

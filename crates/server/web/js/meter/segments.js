@@ -105,7 +105,7 @@ export function tableOf(report) {
       label: threshold.name === 'usable' ? 'Usable at most' : `Compacts at (${threshold.name})`, tokens: threshold.tokens,
       says: threshold.name === 'usable' ? 'Beyond this a request would not fit with the answer and the expected error.' : 'Where the strategy acts: it prunes or compacts before the next call.',
     })),
-    { label: 'Tool results cleared', number: report.pruned, says: 'Outputs that the model sees as a placeholder. It can look each of them up.' },
+    { label: 'Tool results pruned', number: report.pruned, says: 'Outputs that the model sees as a placeholder. It can look each of them up.' },
     { label: 'Messages compacted', number: report.compacted, says: 'Messages that a summary stands for, or that were left out. Every one is in the log.' },
     { label: 'Compactions so far', number: report.compactionCount, says: 'In this session, undone ones included.' },
     { label: 'Input of the last call', tokens: basis.lastInputTokens, says: 'As the provider reported it, cached tokens included.' },

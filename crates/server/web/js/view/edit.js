@@ -187,7 +187,7 @@ export class PruneView {
         line.setAttribute('aria-expanded', String(!list.hidden));
       } },
       icon('broom'),
-      h('span.fold-words', {}, h('strong', {}, cutsMessage(edit) ? 'a message longer than the window is shown by its ends' : `cleared ${plural(number, 'old tool result')}`), ` · ${tokens(edit.originalTokens)} → ${tokens(edit.compressedTokens)} tokens`, h('span.quiet', {}, ' · all recoverable')),
+      h('span.fold-words', {}, h('strong', {}, cutsMessage(edit) ? 'a message longer than the window is shown by its ends' : `pruned ${plural(number, 'old tool result')}`), ` · ${tokens(edit.originalTokens)} → ${tokens(edit.compressedTokens)} tokens`, h('span.quiet', {}, ' · all recoverable')),
       icon('chevron'),
     );
     show(this.element, h('div.wide', {}, h('div.fold-head', {}, line, h('span.fold-actions', {}, undoing(row, said, this.context))), said, list));
@@ -204,7 +204,7 @@ export class RestoredView {
   update(row) {
     const { edit } = row;
     const said = h('span.form-said', { role: 'alert' });
-    const what = edit.kind === 'prune' ? 'The cleared tool results are back' : 'The original messages are back in the window';
+    const what = edit.kind === 'prune' ? 'The pruned tool results are back' : 'The original messages are back in the window';
     const release = edit.released ? null : act('Allow compacting again', null, said, () => this.context.release(edit.id));
     if (release) release.title = 'What you brought back is left alone by automatic compaction until you allow it.';
     show(this.element, h('div.wide', {}, h('div.fold-head', {}, h('span.fold-line', {}, icon('undo'), h('span.fold-words', {}, h('strong', {}, 'undone'), ` · ${what}`)), h('span.fold-actions', {}, release)), said));
