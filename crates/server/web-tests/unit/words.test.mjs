@@ -28,12 +28,23 @@ test('what is always allowed is said in full', () => {
   assert.equal(alwaysAllows('files__\u202eedit'), `“Always allow files__\\u{202e}edit” allows every call of files__\\u{202e}edit, with any arguments, ${end}`);
 });
 
+test('a limited permission is said in full, too', () => {
+  assert.match(alwaysAllows('bash', { tool: 'bash', words: ['wc'] }), / “Always allow wc …” does the same for commands that begin with “wc” and contain no second command\.$/);
+  assert.match(alwaysAllows('bash', { tool: 'bash', command: 'a; b' }), / “Always allow exactly this command” does the same for this command alone, word for word\.$/);
+  assert.match(alwaysAllows('edit', { tool: 'edit', path: 'a.rs' }), / “Always allow changes of a\.rs” does the same for calls of edit with this path\.$/);
+});
+
 test('a call says how it ended', () => {
   assert.equal(outcome(call('bash', {}, { status: 'error', ...result('a\n[exit code 101]') })), 'exit 101');
   assert.equal(outcome(call('read', {}, { status: 'error', ...result('Error: `x` does not exist') })), '`x` does not exist');
   assert.equal(outcome(call('read', {}, result('a', { truncated: { omittedChars: 9_000, totalChars: 12_000 } }))), '3,000 of 12,000 characters · rest kept');
   assert.equal(outcome(call('edit', { path: 'a', old: 'x\ny\n', new: 'x\nz\nw\n' }, result('ok'))), '+2 −1');
   assert.equal(outcome(call('bash', {}, result('a\nb\n'))), '2 lines');
+  assert.equal(outcome(call('bash', {}, result('12 notes.md\n[exit code 0]'))), '1 line');
+  assert.equal(outcome(call('bash', {}, result('(no output)\n[exit code 0]'))), 'no output');
+  assert.equal(outcome(call('read', {}, result('     1\ta\n     2\tb\n[All 2 lines.]'))), '2 lines');
+  assert.equal(outcome(call('ls', {}, result('x  0\n[1 entries.]'))), '1 line');
+  assert.equal(outcome(call('other', {}, result('a\n[b.]'))), '2 lines');
   assert.equal(outcome(call('bash', {}, result(''))), 'no output');
   assert.equal(outcome(call('bash', {}, { status: 'pending', approval: { id: 'a' } })), 'waits for you');
   assert.equal(outcome(call('bash', {}, { status: 'cancelled', approval: { id: 'a', decision: 'deny' } })), 'denied');
@@ -57,6 +68,9 @@ test('commands are known, and nothing else is one', () => {
   assert.deepEqual(parseCommand('/compact keep the names'), { name: 'compact', rest: 'keep the names' });
   assert.deepEqual(parseCommand(' /undo '), { name: 'undo', rest: '' });
   assert.equal(parseCommand('/frobnicate').unknown, true);
+  assert.equal(parseCommand('/frobnicate').place, undefined);
+  for (const name of ['recall', 'context', 'show', 'compactions', 'preview']) assert.ok(parseCommand(`/${name} x`).place.length > 20, name);
+  assert.equal(parseCommand('/constructor').place, undefined);
   for (const text of ['hello /undo', '/etc/passwd is there', '/ undo', '']) assert.equal(parseCommand(text), null, text);
   assert.deepEqual(completions('/co').map((each) => each.name), ['compact']);
   assert.equal(completions('/').length, 13);
