@@ -28,9 +28,10 @@ pub(crate) async fn run(args: UndoArgs, place: &CliEnvironment) -> Outcome {
 /// Returns the named session and the named edit. An edit's name alone means an edit of the newest session.
 fn session_and_edit(args: UndoArgs) -> (String, Option<String>) {
     let UndoArgs { session, edit } = args;
-    // No session is meant: ids of sessions begin with their time, which no edit's name looks like.
+    // No session is meant: ids of sessions begin with their time, which no edit's name looks like. The name of an
+    // omission begins with `o`.
     let is_edit = session
-        .strip_prefix('e')
+        .strip_prefix(['e', 'o'])
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
     if is_edit && edit.is_none() { ("last".to_owned(), Some(session)) } else { (session, edit) }
 }
@@ -132,6 +133,7 @@ mod tests {
             format!("{session} {}", edit.unwrap_or_default())
         };
         assert_eq!(named("e28", None), "last e28");
+        assert_eq!(named("o7", None), "last o7");
         assert_eq!(named("last", None), "last ");
         assert_eq!(named("019a", Some("e28")), "019a e28");
         assert_eq!(named("e28f", None), "e28f ");

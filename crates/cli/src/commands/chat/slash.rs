@@ -51,7 +51,7 @@ const HELP: &str = "\
 /compactions            every compaction: when, why, what it left, what it cost
 /undo [ID]              undo the newest compaction, or the one named
 /pin [TEXT]             add TEXT as a standing order, which the model always sees; N TEXT changes order N
-/unpin N                remove standing order N
+/unpin N                remove standing order N, or the one of that name (o1)
 /orders                 the standing orders with their numbers; /pin alone does the same
 /queue                  messages that wait; edit N TEXT, remove N, clear
 /retry                  try again now: the failed call, or the messages that wait; /resume is the same
@@ -482,6 +482,10 @@ mod tests {
         assert_eq!(ChatCommand::of("/orders"), Some(ChatCommand::Orders(OrderCommand::List)));
         assert!(matches!(ChatCommand::of("/orders all"), Some(ChatCommand::Wrong(_))));
         assert_eq!(ChatCommand::of("/unpin 2"), Some(ChatCommand::Orders(OrderCommand::Unpin(2))));
+        assert_eq!(
+            ChatCommand::of("/unpin o2"),
+            Some(ChatCommand::Orders(OrderCommand::UnpinNamed("o2".into())))
+        );
         assert!(matches!(ChatCommand::of("/unpin all"), Some(ChatCommand::Wrong(_))));
         assert!(matches!(ChatCommand::of("/fork x"), Some(ChatCommand::Wrong(_))));
         assert!(matches!(ChatCommand::of("/nonsense"), Some(ChatCommand::Wrong(_))));

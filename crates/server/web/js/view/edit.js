@@ -34,6 +34,11 @@ function undoing(row, said, context) {
   return h('span.not-undone', { title: long }, short, h('span.unseen', {}, `. ${long}`));
 }
 
+/** Beside a refused undo, "recoverable" would read as a contradiction. */
+function kept(row) {
+  return row.undo === 'no-room' ? ' · can be looked up' : ' · all recoverable';
+}
+
 export class FoldView {
   constructor(row, context) {
     this.context = context;
@@ -52,7 +57,7 @@ export class FoldView {
     const { edit, part, parts } = row;
     this.isWhole = part === parts;
     const words = this.isWhole
-      ? [h('strong', {}, `compacted ${plural(this.number(), 'message')}`), ` · ${sizes(edit)}`, h('span.quiet', {}, ' · all recoverable')]
+      ? [h('strong', {}, `compacted ${plural(this.number(), 'message')}`), ` · ${sizes(edit)}`, h('span.quiet', {}, kept(row))]
       : [h('strong', {}, plural(this.here(), 'message')), h('span.quiet', {}, ' · compacted with those below')];
     show(this.toggleButton, icon('fold'), h('span.fold-words', {}, words), icon('chevron'));
     show(
@@ -187,7 +192,7 @@ export class PruneView {
         line.setAttribute('aria-expanded', String(!list.hidden));
       } },
       icon('broom'),
-      h('span.fold-words', {}, h('strong', {}, cutsMessage(edit) ? 'a message longer than the window is shown by its ends' : `pruned ${plural(number, 'old tool result')}`), ` · ${tokens(edit.originalTokens)} → ${tokens(edit.compressedTokens)} tokens`, h('span.quiet', {}, ' · all recoverable')),
+      h('span.fold-words', {}, h('strong', {}, cutsMessage(edit) ? 'a message longer than the window is shown by its ends' : `pruned ${plural(number, 'old tool result')}`), ` · ${tokens(edit.originalTokens)} → ${tokens(edit.compressedTokens)} tokens`, h('span.quiet', {}, kept(row))),
       icon('chevron'),
     );
     show(this.element, h('div.wide', {}, h('div.fold-head', {}, line, h('span.fold-actions', {}, undoing(row, said, this.context))), said, list));
