@@ -477,6 +477,9 @@ pub(crate) struct CompactionsArgs {
     /// The session's id, the start of the id, or `last`
     #[arg(default_value = "last")]
     pub(crate) session: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `orders`.
@@ -488,6 +491,9 @@ pub(crate) struct OrdersArgs {
     /// List removed and superseded orders as well
     #[arg(long)]
     pub(crate) all: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `undo`.

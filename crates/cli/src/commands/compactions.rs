@@ -8,6 +8,7 @@ use longhaul_core::event::{EditKind, Event, EventBody, ViewEdit};
 use longhaul_core::history::{History, ViewEditState};
 use longhaul_core::retention_report::{RetentionReport, RetentionTally};
 use longhaul_core::run::Run;
+use serde_json::{Value, json};
 
 use crate::args::CompactionsArgs;
 use crate::environment::CliEnvironment;
@@ -16,7 +17,7 @@ use crate::removed_messages;
 use crate::term::human::{ago, count, short};
 use crate::term::out;
 use crate::term::text::visible;
-use crate::term::ui_event::{UndoOption, why};
+use crate::term::ui_event::{NO_ROOM, UndoOption, why};
 use crate::undo_check;
 
 use super::reading;
@@ -27,9 +28,34 @@ pub(crate) async fn run(args: CompactionsArgs, place: &CliEnvironment) -> Outcom
     let events = runtime.log(&record.id).await;
     // Closed before the results are looked at, so that the store is closed on errors too.
     runtime.close().await;
+    if args.json {
+        out::print_line(&serde_json::to_string_pretty(&as_json(&run?))?)?;
+        return Ok(DONE);
+    }
     let undo = place.command(&format!("undo {}", args.session));
     out::rows(&listed(&run?, &events?, &undo))?;
     Ok(DONE)
+}
+
+/// Returns every edit as JSON, the oldest first, with the names of the API.
+fn as_json(run: &Run) -> Vec<Value> {
+    let offers = undo_check::undo_options_of_run(run);
+    let edits = run.history().edits().iter().map(|state| {
+        let edit = &state.edit;
+        let undo = match offers.get(edit.id.as_str()) {
+            Some(UndoOption::Newest | UndoOption::Named) => "possible",
+            Some(UndoOption::After(_)) => "built-on",
+            Some(UndoOption::Refused(NO_ROOM)) => "no-room",
+            _ => "undone",
+        };
+        json!({
+            "id": edit.id, "seq": state.seq, "kind": edit.kind, "strategy": edit.strategy,
+            "reason": edit.reason, "trigger": edit.trigger_tokens, "why": edit.why, "active": state.active,
+            "undo": undo, "originalTokens": edit.original_tokens, "compressedTokens": edit.compressed_tokens,
+            "usage": edit.usage,
+        })
+    });
+    edits.collect()
 }
 
 /// Lists every edit, the oldest first. `undo` is the command for undoing an edit.

@@ -4,6 +4,7 @@
 use longhaul::session::Session;
 use longhaul_core::ids::OrderId;
 use longhaul_core::orders::{OrderSource, OrderState, StandingOrder, one_line};
+use serde_json::{Value, json};
 
 use crate::args::OrdersArgs;
 use crate::environment::CliEnvironment;
@@ -19,6 +20,12 @@ pub(crate) async fn run(args: OrdersArgs, place: &CliEnvironment) -> Outcome {
     // Closed before the result is looked at, so that the store is closed on errors too.
     runtime.close().await;
     let orders = run?.history().all_orders().all().to_vec();
+    if args.json {
+        let shown = orders.iter().filter(|order| args.all || order.is_active());
+        let shown: Vec<Value> = shown.map(as_json).collect();
+        out::print_line(&serde_json::to_string_pretty(&shown)?)?;
+        return Ok(DONE);
+    }
     let text = listed(&orders);
     let ended = if args.all { ended(&orders) } else { String::new() };
     out::rows(&format!("{text}{ended}{TYPED_RULES}"))?;
@@ -130,6 +137,14 @@ fn listed(orders: &[StandingOrder]) -> String {
     });
     let lines: String = lines.collect();
     if lines.is_empty() { "no standing orders are pinned\n".to_owned() } else { lines }
+}
+
+/// Returns an order as JSON, with the names of the API.
+fn as_json(order: &StandingOrder) -> Value {
+    json!({
+        "id": order.id, "text": order.text, "source": order.source, "seq": order.at,
+        "state": order.state.as_str(),
+    })
 }
 
 /// Lists the orders no longer in force.

@@ -265,6 +265,11 @@ fn the_messages_of_all_compactions_add_up() {
     ] {
         assert!(listed.contains(told), "{told}: {listed}");
     }
+    let edits: serde_json::Value =
+        serde_json::from_str(&bench.run(&["compactions", &id, "--json"]).exits(0).out).unwrap();
+    assert_eq!(edits.as_array().unwrap().len(), 2, "{edits}");
+    assert_eq!((&edits[1]["strategy"], &edits[1]["active"]), (&json!("truncation"), &json!(true)), "{edits}");
+    assert_eq!(bench.run(&["orders", &id, "--json"]).exits(0).out, "[]\n");
     let fake = Fake::start([]);
     let chat = fed(bench.with(&fake, &["chat", "-c"]), "/compactions\n").exits(0).out;
     assert!(chat.contains(" · truncation · left out ") && chat.contains("  undo      "), "{chat}");
