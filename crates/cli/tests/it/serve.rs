@@ -113,7 +113,7 @@ fn a_second_start_waits_for_the_first_that_is_ending() {
     let fake = Fake::start([Say::Held(Box::leak("word ".repeat(60).into_boxed_str()))]);
     let (mut first, address, _said) = start(bench.with(&fake, &["serve", "--addr", "127.0.0.1:0"]));
     let token = token(&bench);
-    let refused = bench.run_with(&fake, &["chat"]).exits(1);
+    let refused = bench.run(&["--provider", "scripted", "chat"]).exits(1);
     assert!(refused.err.contains("its page"), "{}", refused.err);
     assert!(refused.err.contains("longhaul --data-dir DIR chat"), "{}", refused.err);
     assert!(refused.err.contains("reading works"), "{}", refused.err);

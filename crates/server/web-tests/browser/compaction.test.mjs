@@ -104,7 +104,7 @@ test('a pruned result is marked where it stands, the row of the prune leads to i
   const prune = page.locator('.prune').first();
   await prune.getByText(/pruned \d old tool results/).waitFor();
   await until('rest', async () => !(await page.locator('#stop').isVisible()));
-  const marks = () => page.locator('.tool-outcome', { hasText: 'left out of the window' }).count();
+  const marks = () => page.locator('.tool-outcome', { hasText: '· pruned' }).count();
   await until('the marks', async () => (await marks()) >= 2);
   await prune.locator('button.fold-line').click();
   await prune.locator('.pruned .link').first().click();

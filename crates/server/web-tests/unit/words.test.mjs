@@ -69,11 +69,11 @@ test('commands are known, and nothing else is one', () => {
   assert.deepEqual(parseCommand(' /undo '), { name: 'undo', rest: '' });
   assert.equal(parseCommand('/frobnicate').unknown, true);
   assert.equal(parseCommand('/frobnicate').place, undefined);
-  for (const name of ['recall', 'context', 'show', 'compactions', 'preview']) assert.ok(parseCommand(`/${name} x`).place.length > 20, name);
+  for (const name of ['recall', 'show', 'compactions', 'preview']) assert.ok(parseCommand(`/${name} x`).place.length > 20, name);
   assert.equal(parseCommand('/constructor').place, undefined);
   for (const text of ['hello /undo', '/etc/passwd is there', '/ undo', '']) assert.equal(parseCommand(text), null, text);
-  assert.deepEqual(completions('/co').map((each) => each.name), ['compact']);
-  assert.equal(completions('/').length, 13);
+  assert.deepEqual(completions('/co').map((each) => each.name), ['compact', 'context']);
+  assert.equal(completions('/').length, 14);
   for (const name of ['retry', 'resume']) assert.deepEqual(parseCommand(`/${name}`), { name, rest: '' });
   assert.equal(completions('/compact x').length, 0);
 });

@@ -26,6 +26,8 @@ async function orderNamed(id, named) {
 }
 
 const COMMANDS = {
+  context: (id, _, page) => page.openPanel(),
+
   async compact(id, instructions, page) {
     const { compacted, reason } = await api.compact(id, instructions || undefined);
     if (!compacted) page.toast({ title: 'Nothing was compacted', lines: [reason] });

@@ -117,7 +117,7 @@ fn results_that_are_cleared_are_counted() {
     let text = preview_of(&recording, 60_000, &CompactionPolicy::new(Arc::new(SummaryAndClearing)));
     assert!(text.contains("a summary of at most"), "{text}");
     assert!(text.contains("\nprunes      3 old tool results\ntokens "), "{text}");
-    assert!(!preview(&policy("reactive-overflow")).contains("clears"), "there is nothing to clear");
+    assert!(!preview(&policy("reactive-overflow")).contains("prunes  "), "there is nothing to prune");
 
     let gone = "lh:3-8".parse::<LogHandle>().unwrap();
     let ops = vec![ViewOperation::Drop { range: gone.0 }, ViewOperation::clear(11), ViewOperation::clear(13)];

@@ -94,7 +94,7 @@ export function tableOf(report) {
     ...report.tools.map((share) => ({ label: `Tools · ${share.source}`, tokens: share.tokens, mark: 'estimated', says: 'Names, descriptions and schemas of the tools. They are sent with every call.' })),
     { label: 'Messages', tokens: messages.total, mark: mark ?? back, says: 'The conversation as the model sees it. Where only the whole was counted, this is what is left beside system prompt and tools.' },
     { label: 'Text', tokens: messages.text, indent: true, says: 'What you and the agent said, summaries, and the framing of messages.' },
-    { label: 'Tool calls and results', tokens: messages.toolResults, indent: true, says: 'Arguments and outputs. Old outputs are the first to be cleared.' },
+    { label: 'Tool calls and results', tokens: messages.toolResults, indent: true, says: 'Arguments and outputs. Old outputs are the first to be pruned.' },
     { label: 'Reasoning', tokens: messages.reasoning, indent: true, says: 'Reasoning that is sent back to this model. Reasoning that it drops is not counted.' },
     { label: 'Pictures and files', tokens: messages.media, indent: true, says: 'By the formula of the provider.' },
     { label: 'Framing', tokens: report.framing, says: 'The difference between an exact count and the sum of the estimated parts.', unless: 0 },

@@ -3,6 +3,7 @@
 export const COMMANDS = [
   { name: 'compact', usage: '/compact [instructions]', says: 'Compact now; words after it steer the summary' },
   { name: 'undo', usage: '/undo', says: 'Bring back what the newest compaction or pruning left out' },
+  { name: 'context', usage: '/context', says: 'Show what fills the window, and every compaction' },
   { name: 'pin', usage: '/pin <text>', says: 'Add a standing order: the model always sees it whole' },
   { name: 'orders', usage: '/orders', says: 'List the standing orders' },
   { name: 'unpin', usage: '/unpin <order>', says: 'Remove a standing order by its name or number: o1 or 1' },
@@ -18,10 +19,9 @@ export const COMMANDS = [
 
 /** Commands of the terminal that the page does without, and where it has the same. */
 const PLACES = {
-  context: 'The context panel shows what fills the window: press m outside of the field, or click the meter above it.',
   show: 'The page shows the whole conversation already. A row of a compaction opens to what it replaced.',
   recall: 'The search finds anything that was said, in all sessions: Ctrl or ⌘ + k.',
-  compactions: 'The context panel lists compactions and prunes, and each has a row in the conversation: press m outside of the field, or click the meter.',
+  compactions: '/context opens the panel that lists compactions and prunes. Each has a row in the conversation, too.',
   preview: 'The page has no preview. In a terminal: `longhaul compact --dry-run SESSION`.',
   queue: 'Waiting messages stand above the field, each with its buttons.',
   sessions: 'The sessions are in the list at the side. Ctrl or ⌘ + k searches them.',
