@@ -8,7 +8,6 @@ use longhaul_core::event::{EditKind, Event, EventBody, ViewEdit};
 use longhaul_core::history::{History, ViewEditState};
 use longhaul_core::retention_report::{RetentionReport, RetentionTally};
 use longhaul_core::run::Run;
-use serde_json::{Value, json};
 
 use crate::args::CompactionsArgs;
 use crate::environment::CliEnvironment;
@@ -38,7 +37,7 @@ pub(crate) async fn run(args: CompactionsArgs, place: &CliEnvironment) -> Outcom
 }
 
 /// Returns every edit as JSON, the oldest first, with the names of the API.
-fn as_json(run: &Run) -> Vec<Value> {
+fn as_json(run: &Run) -> Vec<serde_json::Value> {
     let offers = undo_check::undo_options_of_run(run);
     let edits = run.history().edits().iter().map(|state| {
         let edit = &state.edit;
@@ -48,7 +47,7 @@ fn as_json(run: &Run) -> Vec<Value> {
             Some(UndoOption::Refused(NO_ROOM)) => "no-room",
             _ => "undone",
         };
-        json!({
+        serde_json::json!({
             "id": edit.id, "seq": state.seq, "kind": edit.kind, "strategy": edit.strategy,
             "reason": edit.reason, "trigger": edit.trigger_tokens, "why": edit.why, "active": state.active,
             "undo": undo, "originalTokens": edit.original_tokens, "compressedTokens": edit.compressed_tokens,
