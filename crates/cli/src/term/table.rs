@@ -106,7 +106,7 @@ impl ContextTable {
     fn row(&mut self, label: &str, tokens: u64, mark: &str) {
         let share = percent(tokens as f64 * 100.0 / self.window as f64);
         let tokens = format!("{mark}{}", grouped(tokens));
-        self.text.push_str(&format!("  {label:<LABEL$}{tokens:>11}{share:>7} %\n"));
+        self.text.push_str(&format!("  {label:<LABEL$}{tokens:>11}{share:>6} %\n"));
     }
 
     /// Appends a row whose tokens may be negative.
@@ -115,7 +115,7 @@ impl ContextTable {
         // The framing is what the total has beside the parts, and an estimate may put the parts above the total.
         let sign = if tokens < 0 { "−" } else { "" };
         let tokens = format!("{sign}{}", grouped(tokens.unsigned_abs()));
-        self.text.push_str(&format!("  {label:<LABEL$}{tokens:>11}{share:>7} %\n"));
+        self.text.push_str(&format!("  {label:<LABEL$}{tokens:>11}{share:>6} %\n"));
     }
 
     fn fact(&mut self, label: &str, fact: &str) {
@@ -247,15 +247,15 @@ mod tests {
         let expected = "\
 context of qwen3-30b · 52.1K of 200K tokens · 26 % · estimated, error up to 0.6 %
 
-  system prompt              ~412    0.2 %
-  tools                    ~2,310    1.2 %
-  messages                ~49,378     25 %
-    text                  ~12,000    6.0 %
-    tool results          ~37,378     19 %
-  total                   ~52,100     26 %
-  output reserve            4,096    2.0 %
-  free                    143,804     72 %
-  window                  200,000    100 %
+  system prompt              ~412   0.2 %
+  tools                    ~2,310   1.2 %
+  messages                ~49,378    25 %
+    text                  ~12,000   6.0 %
+    tool results          ~37,378    19 %
+  total                   ~52,100    26 %
+  output reserve            4,096   2.0 %
+  free                    143,804    72 %
+  window                  200,000   100 %
 
   window from         server
   acts at             195,904 (98 %) · reactive-overflow
