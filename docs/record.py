@@ -146,7 +146,7 @@ def picture(rows):
     shapes = "\n".join(shape for n, row in enumerate(rows) for shape in drawn(row, n * LINE))
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img">
 <title>longhaul demo in a terminal</title>
-<desc>A session reads files until its window fills. Old tool results are cleared, messages are compacted and the compaction is undone. A line that left the window is looked up, byte for byte.</desc>
+<desc>A session reads more files than its window holds. Old tool results are pruned, messages are compacted and the compaction is undone. A line that left the window is looked up, byte for byte.</desc>
 <style>
 svg{{--bg:#fff;--fg:#1f2328;--dim:#59636e;--cyan:#0b6e7c;--free:#d8dee4;--edge:#d1d9e0;--bar:#f6f8fa}}
 @media (prefers-color-scheme:dark){{svg{{--bg:#0d1117;--fg:#e6edf3;--dim:#9198a1;--cyan:#56d4dd;--free:#30363d;--edge:#3d444d;--bar:#161b22}}}}

@@ -168,12 +168,12 @@ const checks = {
       if (shows?.compaction) {
         assert.deepEqual(rows.map(({ status }) => status), ["in_progress", "completed"], JSON.stringify(made));
         assert.equal(new Set(rows.map(({ compactionId }) => compactionId)).size, 1);
-        assert.match(rows[1].summary[0].text, /^Context compressed: .* → .* tokens/);
+        assert.match(rows[1].summary[0].text, /^Context compacted: .* → .* tokens/);
         assert.match(rows[1].summary[1].text, /the ports are kept/);
       } else if (shows?.notices) {
-        assert.match(notices[0].title, /^Context compressed: /);
+        assert.match(notices[0].title, /^Context compacted: /);
       } else {
-        assert.match(said(made, "agent_thought_chunk"), /^Context compressed: /);
+        assert.match(said(made, "agent_thought_chunk"), /^Context compacted: /);
       }
       assert.equal(rows.length, shows?.compaction ? 2 : 0);
       assert.equal(notices.length, shows?.notices && !shows.compaction ? 1 : 0);

@@ -82,7 +82,7 @@ pub(crate) enum CliCommand {
     Chat(ChatArgs),
     /// Give the agent one task and print the answer
     Run(RunArgs),
-    /// Watch a conversation outgrow its window, in a minute and without a model
+    /// Watch a conversation outgrow its window, in half a minute and without a model
     Demo(DemoArgs),
     /// List, show, export, import, fork and delete sessions
     #[command(subcommand)]
@@ -399,6 +399,7 @@ pub(crate) enum SessionsCommand {
     /// Show a session's whole conversation
     Show {
         /// The session's id, the start of the id, or `last`
+        #[arg(default_value = "last")]
         session: String,
     },
     /// Export a session as a file that `import` reads (.jsonl), or as Markdown (.md)
@@ -457,6 +458,7 @@ pub(crate) struct ContextArgs {
 #[derive(Debug, Group)]
 pub(crate) struct CompactArgs {
     /// The session's id, the start of the id, or `last`
+    #[arg(default_value = "last")]
     pub(crate) session: String,
     /// Preview the compaction without a change or a model call
     #[arg(long)]
@@ -475,6 +477,9 @@ pub(crate) struct CompactionsArgs {
     /// The session's id, the start of the id, or `last`
     #[arg(default_value = "last")]
     pub(crate) session: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `orders`.
@@ -486,14 +491,18 @@ pub(crate) struct OrdersArgs {
     /// List removed and superseded orders as well
     #[arg(long)]
     pub(crate) all: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `undo`.
 #[derive(Debug, Group)]
 pub(crate) struct UndoArgs {
     /// The session's id, the start of the id, or `last`
+    #[arg(default_value = "last")]
     pub(crate) session: String,
-    /// The compaction, for example e42 [default: the newest active one]
+    /// The compaction or pruning, for example e42 [default: the newest active one]
     pub(crate) edit: Option<String>,
 }
 

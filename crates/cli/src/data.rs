@@ -191,12 +191,24 @@ fn taken_by_server(place: &CliEnvironment, folder: &str, by: &str, serving: &Run
         "the data folder {folder} is in use by another longhaul{by}, a server\n\
          \n  its page         {}\
          \n  it may ask for   the token in {}\
-         \n  {:<17}{}",
+         \n  {:<17}{}{}",
         serving.page,
         place.shown(&serving.token_file),
         other.0,
         other.1,
+        beside_server(place.command_name, &serving.page),
     ))
+}
+
+/// Returns the lines on what a person or a program can do beside the server instead of `chat` and `run`.
+fn beside_server(command_name: &str, page: &str) -> String {
+    let program = format!("\n  a program        POST {page}/api/message with that token");
+    let reading = "\n  reading works    sessions list, sessions show, context, compactions, orders, recall";
+    match command_name {
+        "chat" => reading.to_owned(),
+        "run …" => program + reading,
+        _ => String::new(),
+    }
 }
 
 /// Refuses a data folder, or a database in it, that this user cannot read. SQLite takes an unreadable folder for an

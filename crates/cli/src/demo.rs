@@ -1,4 +1,4 @@
-//! `longhaul demo`: a conversation that outgrows its window several times, in a minute, without a key and
+//! `longhaul demo`: a conversation that outgrows its window several times, in half a minute, without a key and
 //! without a model.
 //!
 //! Only the model is scripted. The loop, the tools, the store and the files are the real ones; truncation,
@@ -173,9 +173,9 @@ pub(crate) async fn play(
 }
 
 async fn perform(session: &Session, screen: &mut DemoPrinter) -> Result<DemoOutcome, DemoError> {
-    screen.scene("1", "Work until the window has filled");
+    screen.scene("1", "Work: room is made when that pays, before the window is full");
     screen.ask(session, FIRST).await?;
-    screen.scene("2", "More work: it fills again");
+    screen.scene("2", "More work, and more room made");
     screen.ask(session, SECOND).await?;
     screen.scene("3", "Undo a compaction");
     undo_and_redo(session, screen).await?;

@@ -13,7 +13,7 @@ use longhaul_core::plan::SummaryWriterModel;
 use longhaul_core::run::Run;
 
 use crate::removed_messages::{self, RemovedMessages};
-use crate::term::ui_event::{UiEvent, UndoOption};
+use crate::term::ui_event::{NO_ROOM, UiEvent, UndoOption};
 
 /// The undo option of every edit of a session, by the edit's id.
 pub(crate) type UndoOptions = BTreeMap<String, UndoOption>;
@@ -88,7 +88,7 @@ fn of(history: &History, state: &ViewEditState, fits: impl FnOnce() -> bool) -> 
         Err(UndoError::BuiltOn { by, .. }) => UndoOption::After(last(history, by).as_str().to_owned()),
         Err(_) => UndoOption::Refused("undone since"),
         // Room is checked last, because it needs a count of the whole view.
-        Ok(_) if !fits() => UndoOption::Refused("no room to undo"),
+        Ok(_) if !fits() => UndoOption::Refused(NO_ROOM),
         Ok(_) if newest.is_some_and(|newest| newest.edit.id == state.edit.id) => UndoOption::Newest,
         Ok(_) => UndoOption::Named,
     }

@@ -165,11 +165,11 @@ impl std::fmt::Debug for CompactionPolicy {
 /// The limits of pruning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PruneOptions {
-    /// The newest tool output that is never cleared, in tokens; at most a quarter of the usable room.
+    /// The newest tool output that is never pruned, in tokens; at most a quarter of the usable room.
     pub protect_tokens: u64,
     /// The least worth clearing, in tokens net of placeholders; at most a tenth of the usable room.
     pub minimum_tokens: u64,
-    /// Tools whose results are never cleared.
+    /// Tools whose results are never pruned.
     pub protected_tools: Vec<String>,
 }
 

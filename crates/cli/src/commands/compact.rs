@@ -284,7 +284,7 @@ struct CompactionReport<'a> {
 fn format_report(made: &CompactionReport<'_>) -> String {
     let CompactionReport { edit, gone, totals, notes, survival, undo } = made;
     let done = match edit.kind {
-        EditKind::Prune => "cleared",
+        EditKind::Prune => "pruned",
         EditKind::Compaction if only_leaves_out(&edit.strategy) => "left out",
         EditKind::Compaction => "compacted",
     };
@@ -387,7 +387,7 @@ fn described(
             text.push_str(&clears(draft.cleared_results()));
             let (after, bound) = afterwards(draft);
             text.push_str(&sizes(draft.original_tokens(), after, &bound));
-            text.push_str(&format!("floor       {} without any summary\n", short(draft.floor_tokens())));
+            text.push_str(&format!("at least    {} before the summary\n", short(draft.floor_tokens())));
         }
         _ => text.push_str("would do    nothing: there is nothing to leave out\n"),
     }
@@ -435,11 +435,11 @@ fn is_cleared(op: &ViewOperation) -> bool {
     matches!(op, ViewOperation::Placeholder { .. })
 }
 
-/// Describes the tool results cleared besides the removed messages, if any.
+/// Describes the tool results pruned besides the removed messages, if any.
 fn clears(results: u64) -> String {
     match results {
         0 => String::new(),
-        results => format!("clears      {}\n", count(results, "old tool result")),
+        results => format!("prunes      {}\n", count(results, "old tool result")),
     }
 }
 
@@ -463,7 +463,7 @@ fn report(survival: &RetentionReport, of: &str) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    format!("survival    {of}\n{COLUMNS}\n{rows}")
+    format!("facts kept  {of}\n{COLUMNS}\n{rows}")
 }
 
 const COLUMNS: &str = "                  verbatim  recoverable by the model  recoverable by you  lost";
@@ -481,7 +481,7 @@ fn written(draft: &SummaryDraft, writer: SummaryWriterModel) -> String {
     let what = match draft.strategy() {
         "summarization" => format!("summaries of at most {limit} tokens together"),
         "pruning-agent" => format!("what a pruning agent leaves, and its summary of at most {limit} tokens"),
-        "adaptive" => format!("a ledger of what was done, and a summary of at most {limit} tokens"),
+        "adaptive" => format!("pinned facts of the log, and a summary of at most {limit} tokens"),
         _ => format!("a summary of at most {limit} tokens"),
     };
     match (writer, draft.strategy()) {
@@ -501,7 +501,7 @@ fn afterwards(draft: &SummaryDraft) -> (u64, String) {
         "pruning-agent" => (draft.trigger_tokens().min(draft.original_tokens()), " at most".to_owned()),
         "adaptive" => {
             let ledger = short(draft.ledger_tokens());
-            (with_summary, format!(" at most, besides a ledger of at most {ledger}"))
+            (with_summary, format!(" at most, and up to {ledger} of pinned facts"))
         }
         _ => (with_summary, " at most".to_owned()),
     }

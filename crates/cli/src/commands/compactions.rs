@@ -18,7 +18,7 @@ use crate::removed_messages;
 use crate::term::human::{ago, count, short};
 use crate::term::out;
 use crate::term::text::visible;
-use crate::term::ui_event::{UndoOption, why};
+use crate::term::ui_event::{NO_ROOM, UndoOption, why};
 use crate::undo_check;
 
 use super::reading;
@@ -29,9 +29,34 @@ pub(crate) async fn run(args: CompactionsArgs, place: &CliEnvironment) -> Outcom
     let events = runtime.log(&record.id).await;
     // Closed before the results are looked at, so that the store is closed on errors too.
     runtime.close().await;
+    if args.json {
+        out::print_line(&serde_json::to_string_pretty(&as_json(&run?))?)?;
+        return Ok(DONE);
+    }
     let undo = place.command(&format!("undo {}", args.session));
     out::rows(&listed(&run?, &events?, &undo))?;
     Ok(DONE)
+}
+
+/// Returns every edit as JSON, the oldest first, with the names of the API.
+fn as_json(run: &Run) -> Vec<serde_json::Value> {
+    let offers = undo_check::undo_options_of_run(run);
+    let edits = run.history().edits().iter().map(|state| {
+        let edit = &state.edit;
+        let undo = match offers.get(edit.id.as_str()) {
+            Some(UndoOption::Newest | UndoOption::Named) => "possible",
+            Some(UndoOption::After(_)) => "built-on",
+            Some(UndoOption::Refused(NO_ROOM)) => "no-room",
+            _ => "undone",
+        };
+        serde_json::json!({
+            "id": edit.id, "seq": state.seq, "kind": edit.kind, "strategy": edit.strategy,
+            "reason": edit.reason, "trigger": edit.trigger_tokens, "why": edit.why, "active": state.active,
+            "undo": undo, "originalTokens": edit.original_tokens, "compressedTokens": edit.compressed_tokens,
+            "usage": edit.usage,
+        })
+    });
+    edits.collect()
 }
 
 /// Lists every edit, the oldest first. `undo` is the command for undoing an edit.
@@ -40,12 +65,12 @@ pub(in crate::commands) fn listed(run: &Run, events: &[Event], undo: &str) -> St
     let (gone, survived) = (removed_messages::removed_by_edit(events), survivals(events));
     let edits = run.history().edits();
     if edits.is_empty() {
-        return "nothing was compacted or cleared\n".to_owned();
+        return "nothing was compacted or pruned\n".to_owned();
     }
     let told = edits.iter().map(|state| {
         let edit = &state.edit;
         let what = match edit.kind {
-            EditKind::Prune => format!("cleared {}", count(edit.ops.len() as u64, "old tool result")),
+            EditKind::Prune => format!("pruned {}", count(edit.ops.len() as u64, "old tool result")),
             EditKind::Compaction => {
                 let verb = if only_leaves_out(&edit.strategy) { "left out" } else { "compacted" };
                 format!("{verb} {}", gone.get(edit.id.as_str()).copied().unwrap_or_default().words())
@@ -89,7 +114,7 @@ fn told(edit: &CompactionListItem<'_>) -> String {
     );
     text.push_str(&format!("  why       {}\n", visible(&why(made)).replace('\n', " ")));
     if let Some(line) = survival.and_then(facts) {
-        text.push_str(&format!("  survival  {line}\n"));
+        text.push_str(&format!("  facts     {line}\n"));
     }
     text.push_str(&format!("  cost      {}\n  undo      {undo}\n", cost(made, *failed)));
     text

@@ -1,4 +1,4 @@
-//! `longhaul demo`: the library's work, in a minute, without a model.
+//! `longhaul demo`: the library's work in half a minute, without a model.
 
 use std::process::ExitCode;
 
@@ -8,6 +8,10 @@ use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, DONE, Outcome};
 use crate::{agent_file, data};
 use longhaul::config_agent;
+use longhaul_store_sqlite::SqliteStore;
+
+/// The folder of the demo's session below a data folder that another process uses.
+const DEMO_FOLDER: &str = "demo";
 
 /// The largest output kept whole, in bytes.
 const MAX_BLOB_BYTES: u64 = 64 << 20;
@@ -29,6 +33,7 @@ pub(crate) async fn run(args: DemoArgs, place: &CliEnvironment) -> Outcome {
         )));
     }
     let config = agent_file::load(place)?.config;
+    let sessions = with_free_data_dir(place);
     let stage = DemoOptions {
         folder,
         is_named,
@@ -39,10 +44,22 @@ pub(crate) async fn run(args: DemoArgs, place: &CliEnvironment) -> Outcome {
         // A pipe has no reader, so the pauses for one are left out.
         fast: args.fast || !place.terminal.output,
         colour: place.terminal.colour && place.terminal.output,
-        longhaul: place.command("").trim_end().to_owned(),
+        longhaul: sessions.command("").trim_end().to_owned(),
     };
-    let data = data::open(place, MAX_BLOB_BYTES).await?;
+    let data = data::open(&sessions, MAX_BLOB_BYTES).await?;
     let outcome =
         play(&stage, data.store, data.blobs).await.map_err(|error| CommandError::new(error.to_string()))?;
     Ok(if outcome.is_success() { DONE } else { ExitCode::FAILURE })
+}
+
+/// Returns the environment with a free data folder: `demo` below the usual one, if another process has that. The demo
+/// needs no other session, so a running server is no reason to refuse it.
+fn with_free_data_dir(place: &CliEnvironment) -> CliEnvironment {
+    let mut place = place.clone();
+    if SqliteStore::is_in_use(&place.data_dir) {
+        place.data_dir.push(DEMO_FOLDER);
+        // Named, so that the commands that the demo prints name it, too.
+        place.named_data_dir = Some(place.data_dir.clone());
+    }
+    place
 }

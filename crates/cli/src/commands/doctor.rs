@@ -86,7 +86,7 @@ fn servers(found: &[LocalModelServer], style: TextPainter) -> Vec<String> {
         return vec![style.dim(&format!("none answers on localhost ({})", ports.join(", ")))];
     }
     let described = found.iter().map(|backend| {
-        format!("{} ({}) · {}", backend.base_url, backend.usual_owner, some_of(&backend.models))
+        format!("{} (usually {}) · {}", backend.base_url, backend.usual_owner, some_of(&backend.models))
     });
     described.collect()
 }

@@ -4,6 +4,7 @@
 use longhaul::session::Session;
 use longhaul_core::ids::OrderId;
 use longhaul_core::orders::{OrderSource, OrderState, StandingOrder, one_line};
+use serde_json::{Value, json};
 
 use crate::args::OrdersArgs;
 use crate::environment::CliEnvironment;
@@ -19,10 +20,21 @@ pub(crate) async fn run(args: OrdersArgs, place: &CliEnvironment) -> Outcome {
     // Closed before the result is looked at, so that the store is closed on errors too.
     runtime.close().await;
     let orders = run?.history().all_orders().all().to_vec();
+    if args.json {
+        let shown = orders.iter().filter(|order| args.all || order.is_active());
+        let shown: Vec<Value> = shown.map(as_json).collect();
+        out::print_line(&serde_json::to_string_pretty(&shown)?)?;
+        return Ok(DONE);
+    }
     let text = listed(&orders);
-    out::rows(&if args.all { text + &ended(&orders) } else { text })?;
+    let ended = if args.all { ended(&orders) } else { String::new() };
+    out::rows(&format!("{text}{ended}{TYPED_RULES}"))?;
     Ok(DONE)
 }
+
+/// The place of the rules that are no pinned orders: a person who typed one looks for it in the list.
+const TYPED_RULES: &str =
+    "rules in your own messages are not listed here; every shortened view quotes them\n";
 
 /// A change of the standing orders, as typed behind a slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +45,8 @@ pub(in crate::commands) enum OrderCommand {
     Pin(String),
     /// Removes the order of a number.
     Unpin(usize),
+    /// Removes the order of a name, such as `o1`. The model sees orders under these names.
+    UnpinNamed(String),
 }
 
 impl OrderCommand {
@@ -46,10 +60,14 @@ impl OrderCommand {
     /// # Errors
     /// The usage of the command.
     pub(in crate::commands) fn of_unpin(argument: Option<&str>) -> Result<Self, String> {
-        let number = argument.and_then(|number| number.parse().ok());
-        number
-            .map(Self::Unpin)
-            .ok_or_else(|| "/unpin takes the number of an order; /pin lists them".to_owned())
+        let usage =
+            || "/unpin takes the number or the name of an order, such as 1 or o1; /pin lists them".to_owned();
+        let named = argument.ok_or_else(usage)?;
+        if let Ok(number) = named.parse() {
+            return Ok(Self::Unpin(number));
+        }
+        let is_name = named.strip_prefix('o').is_some_and(|digits| digits.parse::<u64>().is_ok());
+        if is_name { Ok(Self::UnpinNamed(named.to_owned())) } else { Err(usage()) }
     }
 
     /// Performs the command, and describes the result.
@@ -59,12 +77,21 @@ impl OrderCommand {
     pub(in crate::commands) async fn perform(self, session: &Session) -> Outcome<String> {
         let orders = session.orders().await?;
         match self {
-            Self::List => Ok(listed(&orders)),
+            Self::List => Ok(listed(&orders) + TYPED_RULES),
             Self::Unpin(number) => {
                 let Some(order) = numbered(&orders, number) else {
                     let count = active(&orders).count();
                     return Err(CommandError::usage(format!(
                         "there is no standing order {number}; there are {count}"
+                    )));
+                };
+                let gone = session.remove_order(order.id.clone()).await?;
+                Ok(format!("removed: {}\n", visible(&gone.line())))
+            }
+            Self::UnpinNamed(name) => {
+                let Some(order) = active(&orders).find(|order| order.id.as_str() == name) else {
+                    return Err(CommandError::usage(format!(
+                        "there is no standing order {name}; /pin lists them"
                     )));
                 };
                 let gone = session.remove_order(order.id.clone()).await?;
@@ -106,10 +133,18 @@ fn numbered(orders: &[StandingOrder], number: usize) -> Option<&StandingOrder> {
 /// Lists the active orders, one a line, with their numbers.
 fn listed(orders: &[StandingOrder]) -> String {
     let lines = active(orders).zip(1..).map(|(order, number): (_, usize)| {
-        format!("{number:>3}  {}{}\n", visible(&order.line()), source(order.source))
+        format!("{number:>3}  {}  {}{}\n", order.id, visible(&order.line()), source(order.source))
     });
     let lines: String = lines.collect();
-    if lines.is_empty() { "no standing orders\n".to_owned() } else { lines }
+    if lines.is_empty() { "no standing orders are pinned\n".to_owned() } else { lines }
+}
+
+/// Returns an order as JSON, with the names of the API.
+fn as_json(order: &StandingOrder) -> Value {
+    json!({
+        "id": order.id, "text": order.text, "source": order.source, "seq": order.at,
+        "state": order.state.as_str(),
+    })
 }
 
 /// Lists the orders no longer in force.

@@ -81,6 +81,7 @@ async fn in_session(
     if let Some(assumed) = super::assumed_window(&session, runtime).await? {
         show.warn(&assumed)?;
     }
+    show.name_undo(&session, place);
     // Subscribed before the message is sent, or its first events could be missed.
     let watch = session.watch();
     session.adopt_model().await?;
@@ -215,6 +216,11 @@ impl RunPrinter {
             TranscriptRenderer::new(style, TranscriptTarget::Shell, out::width()).rows_of(out::row_width());
         let transcript = transcript.with_retry(retry, CONTROL_C);
         Self { json, person, style, transcript, usage: String::new(), is_model_missing: false }
+    }
+
+    /// Makes the rows of edits name the whole command that undoes them.
+    fn name_undo(&mut self, session: &Session, place: &CliEnvironment) {
+        self.transcript.set_undo_command(place.command(&format!("undo {}", session.id())));
     }
 
     async fn take(&mut self, session: &Session, announcement: &ApiEvent) -> io::Result<()> {

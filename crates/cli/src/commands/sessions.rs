@@ -23,6 +23,7 @@ use crate::args::SessionsCommand;
 use crate::data::{self, DataStores};
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, DONE, Outcome};
+use crate::hint::quoted;
 use crate::removed_messages;
 use crate::session_lookup::{self, ALL};
 use crate::term::human::{ago, count, grouped};
@@ -151,7 +152,8 @@ async fn show(data: &DataStores, place: &CliEnvironment, meant: &str) -> Outcome
     let about = format!("{} · {}", count(record.last_seq, "event"), ago(record.updated_at, now_ms()));
     out::print_line(&format!("{head}\n{}\n", style.dim(&about)))?;
     let transcript = TranscriptRenderer::new(style, TranscriptTarget::Shell, out::width());
-    let transcript = transcript.rows_of(out::row_width()).with_reasons();
+    let mut transcript = transcript.rows_of(out::row_width()).with_reasons();
+    transcript.set_undo_command(place.command(&format!("undo {}", quoted(meant))));
     let mut text = conversation(&events, 0, &undo_check::undo_options_of_log(&events), transcript);
     text.push_str(&unfinished_answer(data, place, &record, style).await?);
     Ok(out::data(&text)?)

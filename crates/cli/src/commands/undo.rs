@@ -16,12 +16,24 @@ use super::AgentRequirement;
 
 pub(crate) async fn run(args: UndoArgs, place: &CliEnvironment) -> Outcome {
     let runtime = super::open(place, AgentRequirement::View).await?;
-    let session = super::find(place, &runtime, &args.session).await?;
-    let listing = place.command(&format!("compactions {}", args.session));
-    let done = undo(&session, args.edit, &listing).await;
+    let (meant, edit) = session_and_edit(args);
+    let session = super::find(place, &runtime, &meant).await?;
+    let listing = place.command(&format!("compactions {meant}"));
+    let done = undo(&session, edit, &listing).await;
     runtime.close().await;
     out::print_line(&done?.words())?;
     Ok(DONE)
+}
+
+/// Returns the named session and the named edit. An edit's name alone means an edit of the newest session.
+fn session_and_edit(args: UndoArgs) -> (String, Option<String>) {
+    let UndoArgs { session, edit } = args;
+    // No session is meant: ids of sessions begin with their time, which no edit's name looks like. The name of an
+    // omission begins with `o`.
+    let is_edit = session
+        .strip_prefix(['e', 'o'])
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
+    if is_edit && edit.is_none() { ("last".to_owned(), Some(session)) } else { (session, edit) }
 }
 
 /// An undone edit.
@@ -94,17 +106,37 @@ fn refused(edit: &EditId, error: SessionError, first: &[EditId], listing: &str) 
         SessionError::Conflict(_) if !first.is_empty() => {
             let first: Vec<&str> = first.iter().map(EditId::as_str).collect();
             CommandError::new(format!(
-                "{edit} stays: later edits were built on it; undo {}, then {edit}",
+                "{edit} is not undone, because later edits were built on it; undo {} first, then {edit}",
                 first.join(", then ")
             ))
         }
         SessionError::DoesNotFit { tokens, usable } => CommandError::new(format!(
-            "{edit} stays: without it the request would have {} tokens and {} are usable; nothing changed, `recall` \
-             still returns what it covers",
+            "{edit} is not undone: the request would then have {} tokens, and only {} fit. Nothing changed. `recall` \
+             still returns the originals",
             short(tokens),
             short(usable)
         )),
         SessionError::Busy => CommandError::new("the session is busy; cancel the run or wait, then undo"),
         other => CommandError::from(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edit_alone_is_one_of_the_newest_session() {
+        let named = |session: &str, edit: Option<&str>| {
+            let (session, edit) =
+                session_and_edit(UndoArgs { session: session.to_owned(), edit: edit.map(str::to_owned) });
+            format!("{session} {}", edit.unwrap_or_default())
+        };
+        assert_eq!(named("e28", None), "last e28");
+        assert_eq!(named("o7", None), "last o7");
+        assert_eq!(named("last", None), "last ");
+        assert_eq!(named("019a", Some("e28")), "019a e28");
+        assert_eq!(named("e28f", None), "e28f ");
+        assert_eq!(named("e", None), "e ");
     }
 }

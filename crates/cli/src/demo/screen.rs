@@ -151,14 +151,16 @@ impl DemoPrinter {
         let id: String = id.as_str().chars().take(13).collect();
         self.row(&format!(
             "\u{20}\n{}\nAll calls together read {} tokens; the largest had {} of a window of {}.\n\
-             The session is kept:",
+             The session is kept. EDIT is the name of an edit in the rows above:",
             self.style.bold(&result),
             short(used),
             short(outcome.largest),
             short(report.window)
         ));
         // These lines are to be copied, so they are not wrapped here. A line that the terminal wraps is copied whole.
-        self.transcript.row(&format!("  {longhaul} context {id}\n  {longhaul} sessions show {id}"));
+        self.transcript.row(&format!(
+            "  {longhaul} context {id}\n  {longhaul} sessions show {id}\n  {longhaul} undo {id} EDIT"
+        ));
         self.print();
     }
 

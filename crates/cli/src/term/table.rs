@@ -129,7 +129,7 @@ impl ContextTable {
     fn row(&mut self, label: &str, tokens: u64, mark: &str) {
         let share = percent(tokens as f64 * 100.0 / self.window as f64);
         let tokens = format!("{mark}{}", grouped(tokens));
-        self.text.push_str(&format!("  {label:<LABEL$}{tokens:>11}{share:>7} %\n"));
+        self.text.push_str(&format!("  {label:<LABEL$}{tokens:>11}{share:>6} %\n"));
     }
 
     /// Appends a row whose tokens may be negative.
@@ -138,7 +138,7 @@ impl ContextTable {
         // The framing is what the total has beside the parts, and an estimate may put the parts above the total.
         let sign = if tokens < 0 { "−" } else { "" };
         let tokens = format!("{sign}{}", grouped(tokens.unsigned_abs()));
-        self.text.push_str(&format!("  {label:<LABEL$}{tokens:>11}{share:>7} %\n"));
+        self.text.push_str(&format!("  {label:<LABEL$}{tokens:>11}{share:>6} %\n"));
     }
 
     fn fact(&mut self, label: &str, fact: &str) {
@@ -209,7 +209,7 @@ impl ContextTable {
             self.fact("found by search", &count(report.deferred_tools, "tool"));
         }
         if report.pruned > 0 {
-            self.fact("cleared", &count(report.pruned, "old tool result"));
+            self.fact("pruned", &count(report.pruned, "old tool result"));
         }
         let (active, all) = (self.beside.compactions, report.compaction_count);
         let undone = match all.saturating_sub(active) {
@@ -282,15 +282,15 @@ mod tests {
         let expected = "\
 context of qwen3-30b · 52.1K of 200K tokens · 26 % · estimated, error up to 0.6 %
 
-  system prompt              ~412    0.2 %
-  tools                    ~2,310    1.2 %
-  messages                ~49,378     25 %
-    text                  ~12,000    6.0 %
-    tool results          ~37,378     19 %
-  total                   ~52,100     26 %
-  output reserve            4,096    2.0 %
-  free                    143,804     72 %
-  window                  200,000    100 %
+  system prompt              ~412   0.2 %
+  tools                    ~2,310   1.2 %
+  messages                ~49,378    25 %
+    text                  ~12,000   6.0 %
+    tool results          ~37,378    19 %
+  total                   ~52,100    26 %
+  output reserve            4,096   2.0 %
+  free                    143,804    72 %
+  window                  200,000   100 %
 
   window from         server
   acts at             195,904 (98 %) · reactive-overflow
@@ -301,7 +301,7 @@ context of qwen3-30b · 52.1K of 200K tokens · 26 % · estimated, error up to 0
   estimated since     ~900
   last estimate was   -0.6 % off
   found by search     120 tools
-  cleared             3 old tool results
+  pruned              3 old tool results
   compacted           41 messages in 2 compactions
     why               `/compactions` in a chat, `longhaul compactions`
   all calls together  210K in, 12K out

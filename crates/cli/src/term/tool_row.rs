@@ -150,6 +150,7 @@ fn singular(outcome: &str) -> String {
         let (bare, comma) = word.strip_suffix(',').map_or((word, ""), |bare| (bare, ","));
         let is_counted = std::mem::replace(&mut is_one, word == "1");
         match bare {
+            "entries" if is_counted => format!("entry{comma}"),
             "matches" if is_counted => format!("match{comma}"),
             "files" | "lines" | "bytes" if is_counted => format!("{}{comma}", bare.trim_end_matches('s')),
             _ => word.to_owned(),
@@ -265,6 +266,7 @@ mod tests {
                 "write n.md",
                 "120 bytes, 4 lines",
             ),
+            ("ls", r#"{"path":"a"}"#, "x  0\n[1 entries.]", "ls a", "1 entry"),
             ("grep", r#"{"pattern":"x"}"#, "x\n[1 matches in 1 files.]", "grep x", "1 match in 1 file"),
             ("write", r#"{"path":"n"}"#, "Wrote n (12 bytes, 1 lines).", "write n", "12 bytes, 1 line"),
             (

@@ -14,7 +14,7 @@ use super::style::TextPainter;
 use super::text::{visible, width};
 use super::tool_row;
 use super::ui_event::{
-    RetryLimit, RunEndInfo, ToolCallInfo, ToolResultInfo, UiEvent, UndoOption, ViewEditInfo,
+    NO_ROOM, RetryLimit, RunEndInfo, ToolCallInfo, ToolResultInfo, UiEvent, UndoOption, ViewEditInfo,
 };
 use super::wrap::{WordWrapper, broken, fitting, wrapped};
 
@@ -65,6 +65,8 @@ pub(crate) struct TranscriptRenderer {
     row_columns: Option<usize>,
     /// `true` if the reason of an edit is printed.
     has_reasons: bool,
+    /// The command that undoes an edit, up to the edit's name. `None` means its short form.
+    undo_command: Option<String>,
     calls: HashMap<String, (ToolCallInfo, Option<Millis>)>,
     wrap: Option<WordWrapper>,
     /// The Markdown state of the streaming answer, where Markdown is shown.
@@ -94,6 +96,7 @@ impl TranscriptRenderer {
             columns,
             row_columns: None,
             has_reasons: false,
+            undo_command: None,
             calls: HashMap::new(),
             wrap: None,
             markdown: None,
@@ -125,6 +128,11 @@ impl TranscriptRenderer {
     pub(crate) fn with_reasons(mut self) -> Self {
         self.has_reasons = true;
         self
+    }
+
+    /// Sets the command that undoes an edit, up to the edit's name. It names the session, so that it works as pasted.
+    pub(crate) fn set_undo_command(&mut self, command: String) {
+        self.undo_command = Some(command);
     }
 
     /// Makes the first turn keep its distance from text above.
@@ -200,7 +208,7 @@ impl TranscriptRenderer {
                 let what = if shrunk.is_message_cut {
                     "the message does not fit: its beginning and its end are shown".to_owned()
                 } else {
-                    format!("cleared {}", count(shrunk.gone.messages, "old tool result"))
+                    format!("pruned {}", count(shrunk.gone.messages, "old tool result"))
                 };
                 self.shrunk(&what, &shrunk.strategy, shrunk);
             }
@@ -355,7 +363,7 @@ impl TranscriptRenderer {
             return self.shrunk(&format!("left out {}", shrunk.gone.words()), &shrunk.strategy, shrunk);
         }
         let how = if no_summary || shrunk.is_extract {
-            format!("an extract by {}", shrunk.strategy)
+            format!("{}, without a model's summary", shrunk.strategy)
         } else {
             shrunk.strategy.clone()
         };
@@ -366,8 +374,12 @@ impl TranscriptRenderer {
     fn shrunk(&mut self, what: &str, how: &str, shrunk: &ViewEditInfo) {
         let sizes = format!("{} → {}", short(shrunk.before_tokens), short(shrunk.after_tokens));
         let how = (!how.is_empty()).then(|| visible(how));
-        let told =
-            [Some(what.to_owned()), Some(sizes), how, Some("all recoverable".to_owned()), self.undo(shrunk)];
+        // Beside a refused undo, "recoverable" would read as a contradiction.
+        let kept = match shrunk.undo {
+            UndoOption::Refused(NO_ROOM) => "recall finds all",
+            _ => "all recoverable",
+        };
+        let told = [Some(what.to_owned()), Some(sizes), how, Some(kept.to_owned()), self.undo(shrunk)];
         self.rule_of(&told.into_iter().flatten().collect::<Vec<_>>());
         if self.has_reasons && !shrunk.why.is_empty() {
             let why =
@@ -380,7 +392,8 @@ impl TranscriptRenderer {
     /// Returns the command that undoes the edit, or the reason that none does. Returns nothing if nobody has
     /// looked.
     fn undo(&self, shrunk: &ViewEditInfo) -> Option<String> {
-        let command = if self.setting == TranscriptTarget::Chat { "/undo" } else { "undo" };
+        let short_form = if self.setting == TranscriptTarget::Chat { "/undo" } else { "undo" };
+        let command = self.undo_command.as_deref().unwrap_or(short_form);
         match &shrunk.undo {
             UndoOption::Unknown => None,
             UndoOption::Newest if self.setting == TranscriptTarget::Chat => Some(command.to_owned()),

@@ -116,6 +116,9 @@ pub(crate) struct ToolResultInfo {
     pub(crate) truncated: Option<(u64, u64)>,
 }
 
+/// The reason for an edit without an undo: the window cannot hold what would come back.
+pub(crate) const NO_ROOM: &str = "no room to undo";
+
 /// The possibility to undo an edit of the view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum UndoOption {

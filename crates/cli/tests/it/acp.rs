@@ -301,7 +301,7 @@ fn the_edits_of_the_view_are_listed_behind_a_slash() {
         told.push_str(&message.to_string());
         message["id"] == id
     });
-    assert!(told.contains("nothing was compacted or cleared"), "{told}");
+    assert!(told.contains("nothing was compacted or pruned"), "{told}");
     assert!(told.contains("\"compactions\""), "it is offered: {told}");
     assert_eq!(fake.asked().len(), 0, "no model was asked");
     wire.leave().exits(0);

@@ -91,7 +91,7 @@ fn a_summary_that_failed_is_told_with_its_reason() {
     let given = fed(bench.with(&fake, &["chat", "-c"]), "/compact mind the parts\n").exits(0).out;
     let why = lines[1].split("; an extract").next().unwrap();
     assert!(given.contains(&format!("─ {why}\n─ compacted 20 messages · ")), "{given}");
-    assert!(given.contains(" · an extract by adaptive · "), "{given}");
+    assert!(given.contains(" · adaptive, without a model's summary · "), "{given}");
     assert!(given.contains("the instructions were not used"), "{given}");
     assert_eq!(fake.asked().len(), 4, "each is asked for once more");
     let shown = bench.run(&["sessions", "show", &id]).exits(0).out;
@@ -126,9 +126,9 @@ fn the_notice_offers_no_undo_that_would_be_refused() {
     let fake = Fake::start([Say::Text(SUMMARY), Say::Text(SUMMARY)]);
     let given = fed(bench.with(&fake, &["chat", "-c"]), "/compact\n/undo\n/show\n").exits(0);
     let notice = given.out.lines().find(|line| line.contains("compacted ")).unwrap();
-    assert!(notice.ends_with(" · adaptive · all recoverable · no room to undo"), "{notice}");
+    assert!(notice.ends_with(" · adaptive · recall finds all · no room to undo"), "{notice}");
     assert_eq!(given.out.matches("no room to undo").count(), 2, "{}", given.out);
-    assert!(given.err.contains("without it the request would have"), "{}", given.err);
+    assert!(given.err.contains("is not undone: the request would then have"), "{}", given.err);
     let second = imported(&bench, 40);
     let given = bench.run_with(&fake, &["compact", &second]).exits(0).out;
     let last = given.lines().last().unwrap();
@@ -207,9 +207,9 @@ fn an_extract_that_no_model_wrote_is_called_one() {
     bench.write("longhaul.yml", "context: { compression: { options: { summarizeWith: extract } } }");
     let fake = Fake::start([]);
     let given = fed(bench.with(&fake, &["chat", "-c"]), "/compact\n").exits(0).out;
-    assert!(given.contains(" · an extract by adaptive · "), "{given}");
+    assert!(given.contains(" · adaptive, without a model's summary · "), "{given}");
     let shown = bench.run(&["sessions", "show", "last"]).exits(0).out;
-    assert!(shown.contains(" · an extract by adaptive · "), "{shown}");
+    assert!(shown.contains(" · adaptive, without a model's summary · "), "{shown}");
 }
 
 #[test]
@@ -253,9 +253,10 @@ fn the_messages_of_all_compactions_add_up() {
     let rows: Vec<&str> = shown.lines().filter(|line| line.starts_with("─ left out ")).collect();
     assert_eq!(rows.iter().map(|row| figure(row, "left out", " messages")).sum::<u64>(), sum, "{rows:?}");
     assert!(
-        rows[1].contains(" and 1 earlier note · ") && rows[1].contains(" · all recoverable · undo e"),
+        rows[1].contains(" and 1 earlier note · ") && rows[1].contains(" · all recoverable · longhaul "),
         "{rows:?}"
     );
+    assert!(rows[1].contains(&format!(" undo {id} e")), "{rows:?}");
     assert!(shown.contains("  why: it was asked for; no model call"), "{shown}");
     let listed = bench.run(&["compactions", &id]).exits(0).out;
     for told in [
@@ -267,6 +268,11 @@ fn the_messages_of_all_compactions_add_up() {
     ] {
         assert!(listed.contains(told), "{told}: {listed}");
     }
+    let edits: serde_json::Value =
+        serde_json::from_str(&bench.run(&["compactions", &id, "--json"]).exits(0).out).unwrap();
+    assert_eq!(edits.as_array().unwrap().len(), 2, "{edits}");
+    assert_eq!((&edits[1]["strategy"], &edits[1]["active"]), (&json!("truncation"), &json!(true)), "{edits}");
+    assert_eq!(bench.run(&["orders", &id, "--json"]).exits(0).out, "[]\n");
     let fake = Fake::start([]);
     let chat = fed(bench.with(&fake, &["chat", "-c"]), "/compactions\n").exits(0).out;
     assert!(chat.contains(" · truncation · left out ") && chat.contains("  undo      "), "{chat}");

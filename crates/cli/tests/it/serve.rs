@@ -113,9 +113,10 @@ fn a_second_start_waits_for_the_first_that_is_ending() {
     let fake = Fake::start([Say::Held(Box::leak("word ".repeat(60).into_boxed_str()))]);
     let (mut first, address, _said) = start(bench.with(&fake, &["serve", "--addr", "127.0.0.1:0"]));
     let token = token(&bench);
-    let refused = bench.run(&["demo", "--fast"]).exits(1);
+    let refused = bench.run(&["--provider", "scripted", "chat"]).exits(1);
     assert!(refused.err.contains("its page"), "{}", refused.err);
-    assert!(refused.err.contains("longhaul --data-dir DIR demo"), "{}", refused.err);
+    assert!(refused.err.contains("longhaul --data-dir DIR chat"), "{}", refused.err);
+    assert!(refused.err.contains("reading works"), "{}", refused.err);
     assert_eq!(ask(&address, "POST", "/api/message", &token, r#"{"content":"talk"}"#).0, 200);
     crate::bench::until("the answer comes", || !fake.asked().is_empty());
     signal(&first, "TERM");
@@ -346,7 +347,14 @@ fn a_second_one_says_where_the_first_is() {
         for told in [&format!("http://{address}\n"), token.to_str().unwrap(), "--data-dir"] {
             assert!(refused.err.contains(told), "{told} is not in {}", refused.err);
         }
+        let names_the_api = refused.err.contains(&format!("POST http://{address}/api/message"));
+        assert_eq!(names_the_api, second.contains(&"run"), "{}", refused.err);
     }
+    // The demo needs no session of the server, so it keeps its own elsewhere.
+    let demo = bench.run(&["demo", "--fast"]).exits(0);
+    let kept = bench.data().join("demo");
+    assert!(demo.out.contains(&format!("--data-dir {}", kept.display())), "{}", demo.out);
+    assert!(kept.join("longhaul.db").exists());
     let opened = opener.join("opened");
     crate::bench::until("the page is opened", || {
         std::fs::read_to_string(&opened).is_ok_and(|page| page == format!("http://{address}"))

@@ -163,7 +163,7 @@ fn a_compaction_is_previewed_made_and_undone() {
         "20 messages",
         "lh:",
         "→",
-        "floor",
+        "before the summary",
         "without the summary, at least",
         "nothing was changed",
     ] {
@@ -219,7 +219,7 @@ fn a_compaction_may_be_by_another_strategy_once() {
     let id = imported(&bench, 40);
     let preview = bench.run(&["compact", &id, "--dry-run", "--strategy", "truncation"]).exits(0).out;
     assert!(preview.starts_with("strategy    truncation\n"), "{preview}");
-    assert!(preview.contains("survival    of what the model is shown\n"), "a plan that is sure: {preview}");
+    assert!(preview.contains("facts kept  of what the model is shown\n"), "a plan that is sure: {preview}");
     let fake = Fake::start([]);
     let done = bench.run_with(&fake, &["compact", &id, "--strategy", "truncation"]).exits(0).out;
     assert_eq!(paths(&done), paths(&preview), "{done}");

@@ -151,7 +151,7 @@ enum SectionProgress {
 #[non_exhaustive]
 pub enum SummaryRejection {
     /// The answer was cut off, or is no plain text.
-    #[error("the answer is no usable summary: {0}")]
+    #[error("the model's answer was rejected as a summary: {0}")]
     Incomplete(&'static str),
     /// The summary is too long: the view would not be under the trigger.
     #[error("with this summary the request would have {tokens} tokens, the limit is {limit}")]

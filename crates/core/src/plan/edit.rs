@@ -21,11 +21,11 @@ impl PlanContext<'_> {
         let what = match selection.cleared.len() {
             0 => format!("{}, about {saved} tokens saved", shortened_in_words(selection)),
             count if selection.shortened.is_empty() => {
-                format!("{count} old tool results cleared, about {saved} tokens saved")
+                format!("{count} old tool results pruned, about {saved} tokens saved")
             }
             count => {
                 let shortened = shortened_in_words(selection);
-                format!("{count} old tool results cleared, {shortened}, about {saved} tokens saved")
+                format!("{count} old tool results pruned, {shortened}, about {saved} tokens saved")
             }
         };
         let why = self.reasoned(what, &selection.why, &after, self.first_touched(selection), 0.0);

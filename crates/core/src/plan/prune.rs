@@ -63,7 +63,7 @@ fn clear_by(context: &PlanContext<'_>, rule: &ResultClearing) -> Option<ViewEdit
 fn clear_marked(context: &PlanContext<'_>, marked: &[usize]) -> ViewEdit {
     let after = context.reading(|_| true, marked, TokensByScript::default());
     let less = context.now.total.saturating_sub(after.total);
-    let why = format!("{} old tool results cleared, about {less} tokens saved", marked.len());
+    let why = format!("{} old tool results pruned, about {less} tokens saved", marked.len());
     context.view_edit(context.placeholders(marked), EditKind::Prune, "prune", &after, context.messages(), why)
 }
 

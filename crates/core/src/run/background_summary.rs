@@ -184,7 +184,7 @@ impl BackgroundSummariser {
                 // The text to summarise is not in the view any more, so a refused answer cannot be asked for again.
                 Ok(()) if candidate.stand_in.is_some() && candidate.draft.needs_view() => Some(ErrorInfo {
                     code: ErrorCode::ThirdParty,
-                    message: "the answer was no usable summary, and an extract stands in its place by now"
+                    message: "the model's answer was rejected as a summary, and an extract stands in its place by now"
                         .to_owned(),
                 }),
                 Ok(()) => return self.write_ahead(state, out),

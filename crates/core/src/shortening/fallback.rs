@@ -17,6 +17,15 @@ pub enum MissingSummaryCause {
 }
 
 impl MissingSummaryCause {
+    /// Returns the cause's stable name, for logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Away => "away",
+            Self::Rejected => "rejected",
+            Self::NotYetAsked => "not-yet-asked",
+        }
+    }
+
     /// Returns the cause of a failed call: `Away` if the failure may pass by itself.
     pub fn of(code: ErrorCode) -> Self {
         match code {

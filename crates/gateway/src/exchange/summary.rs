@@ -125,7 +125,11 @@ pub(super) async fn write(
         "the writing of a summary has ended"
     );
     finished.map_err(|(cause, problem)| {
-        tracing::warn!(problem, ?cause, "no summary by a model: an extract stands in its place");
+        tracing::warn!(
+            problem,
+            cause = cause.as_str(),
+            "no summary by a model: an extract stands in its place"
+        );
         SummaryFailure { why: SummaryFailureReason::new(cause, &problem), draft }
     })
 }

@@ -222,7 +222,7 @@ impl ViewEditor {
     /// Records another failed attempt at the summary for an extract.
     pub(super) async fn put_off(&self, state: &mut ConversationState, cause: MissingSummaryCause) {
         let now = (self.request.proxied.inner.parts.now)();
-        tracing::debug!(?cause, "the summary for an extract is put off");
+        tracing::debug!(cause = cause.as_str(), "the summary for an extract is put off");
         state.log.pending().for_each(|stopgap| *stopgap = stopgap.failed(cause, now));
         self.memo.keep(&state.log, None).await;
     }

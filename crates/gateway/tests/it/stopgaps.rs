@@ -502,7 +502,7 @@ async fn a_summary_that_was_tried_in_vain_is_billed_to_the_next_request() {
 
 #[tokio::test]
 async fn an_extract_says_why_it_is_none_by_the_model() {
-    for (state, why) in [(AWAY, "HTTP 503"), (RUBBISH, "(the answer is no usable summary: ")] {
+    for (state, why) in [(AWAY, "HTTP 503"), (RUBBISH, "(the model's answer was rejected as a summary: ")] {
         let stage = FallbackFixture::new(3_000, state).await;
         let reply = stage.gateway().answer(chat(request(&long(30), false))).await;
         let reason = header(&reply, "x-longhaul-reason");

@@ -270,19 +270,19 @@ pub(super) const KEYS: &[ConfigKey] = &[
         "context.compression.options.pruneProtectTokens",
         ConfigKeyKind::Count { min: 0, max: LENGTH },
         "40000",
-        "All but pruning-agent: the newest tool output that is never cleared, in tokens.",
+        "All but pruning-agent: the newest tool output that is never pruned, in tokens.",
     ),
     key(
         "context.compression.options.pruneMinimumTokens",
         ConfigKeyKind::Count { min: 0, max: LENGTH },
         "20000",
-        "All but pruning-agent and adaptive: tool output is cleared only if that saves more tokens than this.",
+        "All but pruning-agent and adaptive: tool output is pruned only if that saves more tokens than this.",
     ),
     key(
         "context.compression.options.protectedTools",
         ConfigKeyKind::Names,
         "[]",
-        "All but pruning-agent: tools whose output is never cleared.",
+        "All but pruning-agent: tools whose output is never pruned.",
     ),
     unset(
         "context.compression.options.maxSummaryTokens",

@@ -352,11 +352,11 @@ pub struct StrategyOptions {
     pub preserve_ratio: f64,
     /// Strategies with summaries: the longest one, in tokens. The default is the strategy's own.
     pub max_summary_tokens: u64,
-    /// The newest tool output that is never cleared, in tokens.
+    /// The newest tool output that is never pruned, in tokens.
     pub prune_protect_tokens: u64,
-    /// Tool output is cleared only if that saves more than this, in tokens.
+    /// Tool output is pruned only if that saves more than this, in tokens.
     pub prune_minimum_tokens: u64,
-    /// Tools whose output is never cleared.
+    /// Tools whose output is never pruned.
     pub protected_tools: Vec<String>,
     /// middle-removal: newest messages that stay, in tokens; `None` is the trigger.
     pub keep_tokens: Option<u64>,

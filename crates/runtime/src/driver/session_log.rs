@@ -182,7 +182,7 @@ fn log_call(start: &StepStart) {
 
 fn log_edit(edit: &ViewEdit) {
     let what = match edit.kind {
-        EditKind::Prune => "old tool results were cleared",
+        EditKind::Prune => "old tool results were pruned",
         EditKind::Compaction => "the conversation was compacted",
     };
     tracing::info!(

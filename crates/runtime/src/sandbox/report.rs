@@ -99,7 +99,7 @@ fn open(policy: &SandboxPolicy, status: &SandboxStatus, agent_files: &[PathBuf])
                     .to_owned(),
             );
             open.push(
-                "files elsewhere that a hard link in a folder they may change leads to already (they can add none)"
+                "files outside that already have a hard link in a folder they may change (they cannot add such links)"
                     .to_owned(),
             );
         }

@@ -26,7 +26,7 @@ test('compact and undo: told, folded, both sides shown, brought back', async (t)
   const before = await conversation(page);
   await say(page, '/compact keep the names of the tokens');
   const toast = page.locator('#toast');
-  await toast.getByText(/Context compressed: [\d.K]+ → [\d.K]+ tokens/).waitFor();
+  await toast.getByText(/Context compacted: [\d.K]+ → [\d.K]+ tokens/).waitFor();
   assert.match(await toast.innerText(), /Because you asked for it/);
   assert.match(await toast.innerText(), /in the window/);
   const fold = page.locator('.fold').first();
@@ -88,7 +88,7 @@ test('what happens while somebody reads above does not move it', async (t) => {
   const place = await first();
   await page.locator('#input').evaluate((input) => { input.value = '/compact'; input.dispatchEvent(new Event('input')); });
   await page.locator('#composer').evaluate((form) => form.requestSubmit());
-  await page.locator('#toast').getByText(/Context compressed/).waitFor();
+  await page.locator('#toast').getByText(/Context compacted/).waitFor();
   await page.waitForTimeout(500);
   const now = await first();
   assert.equal(now[0], place[0]);
@@ -102,9 +102,9 @@ test('a pruned result is marked where it stands, the row of the prune leads to i
   for (let at = 0; at < 6; at += 1) model.answers.push({ text: `Part ${at}.`, calls: [{ name: 'read', args: { path: 'lexer.rs', offset: at * 30 + 1, limit: 100 } }] });
   await say(page, 'Read it');
   const prune = page.locator('.prune').first();
-  await prune.getByText(/cleared \d old tool results/).waitFor();
+  await prune.getByText(/pruned \d old tool results/).waitFor();
   await until('rest', async () => !(await page.locator('#stop').isVisible()));
-  const marks = () => page.locator('.tool-outcome', { hasText: 'left out of the window' }).count();
+  const marks = () => page.locator('.tool-outcome', { hasText: '· pruned' }).count();
   await until('the marks', async () => (await marks()) >= 2);
   await prune.locator('button.fold-line').click();
   await prune.locator('.pruned .link').first().click();
@@ -114,7 +114,7 @@ test('a pruned result is marked where it stands, the row of the prune leads to i
   assert.match(await page.locator('.output').first().innerText(), /line 0 of the lexer/);
   const before = await marks();
   await prune.getByRole('button', { name: 'Undo' }).click();
-  await page.getByText('The cleared tool results are back').waitFor();
+  await page.getByText('The pruned tool results are back').waitFor();
   await until('fewer marks', async () => (await marks()) < before);
   assert.deepEqual(page.failures, []);
 });
@@ -130,7 +130,7 @@ test('while it is compacted the meter pulses, the field says that messages wait,
   await say(page, 'And then this');
   await page.locator('#queue .chip', { hasText: 'And then this' }).waitFor();
   rest.open();
-  await page.locator('#toast').getByText(/Context compressed/).waitFor();
+  await page.locator('#toast').getByText(/Context compacted/).waitFor();
   await until('its answer', async () => /And then this/.test((await conversation(page)).at(-1)?.[1] ?? ''));
   await until('a quiet meter', async () => (await page.locator('.meter.compacting').count()) === 0);
   assert.deepEqual(page.failures, []);

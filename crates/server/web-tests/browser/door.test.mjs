@@ -26,6 +26,20 @@ test('without its cookie the page asks for the token, and takes only the right o
   assert.equal(await page.locator('#input').inputValue(), 'Anybody there?', 'what was written is kept');
 });
 
+test('a link to a session leads there once the token is given', async (t) => {
+  const { page, model, server } = await world(t);
+  model.answers.push({ text: 'Hello.' });
+  await say(page, 'Hi');
+  await page.locator('.prose', { hasText: 'Hello.' }).waitFor();
+  const link = page.url();
+  await page.context().clearCookies();
+  await page.reload();
+  await page.locator('#login-token').fill(server.token);
+  await page.keyboard.press('Enter');
+  await page.locator('.prose', { hasText: 'Hello.' }).waitFor();
+  assert.equal(page.url(), link);
+});
+
 test('a picture that is pasted goes with the message and is shown from the server', async (t) => {
   const { page, model } = await world(t);
   await page.locator('#input').focus();

@@ -93,5 +93,9 @@ test('a standing order is pinned, listed and removed by commands', async (t) => 
   await page.locator('#toast', { hasText: 'o1 is no standing order any more' }).waitFor();
   await say(page, '/orders');
   await page.locator('#toast', { hasText: 'None yet.' }).waitFor();
+  await say(page, '/pin Answer in French.');
+  await page.locator('#toast', { hasText: 'Pinned as o2' }).waitFor();
+  await say(page, '/unpin 1');
+  await page.locator('#toast', { hasText: 'o2 is no standing order any more' }).waitFor();
   assert.deepEqual(page.failures, []);
 });

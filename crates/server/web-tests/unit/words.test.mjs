@@ -28,12 +28,23 @@ test('what is always allowed is said in full', () => {
   assert.equal(alwaysAllows('files__\u202eedit'), `“Always allow files__\\u{202e}edit” allows every call of files__\\u{202e}edit, with any arguments, ${end}`);
 });
 
+test('a limited permission is said in full, too', () => {
+  assert.match(alwaysAllows('bash', { tool: 'bash', words: ['wc'] }), / “Always allow wc …” does the same for commands that begin with “wc” and contain no second command\.$/);
+  assert.match(alwaysAllows('bash', { tool: 'bash', command: 'a; b' }), / “Always allow exactly this command” does the same for this command alone, word for word\.$/);
+  assert.match(alwaysAllows('edit', { tool: 'edit', path: 'a.rs' }), / “Always allow changes of a\.rs” does the same for calls of edit with this path\.$/);
+});
+
 test('a call says how it ended', () => {
   assert.equal(outcome(call('bash', {}, { status: 'error', ...result('a\n[exit code 101]') })), 'exit 101');
   assert.equal(outcome(call('read', {}, { status: 'error', ...result('Error: `x` does not exist') })), '`x` does not exist');
   assert.equal(outcome(call('read', {}, result('a', { truncated: { omittedChars: 9_000, totalChars: 12_000 } }))), '3,000 of 12,000 characters · rest kept');
   assert.equal(outcome(call('edit', { path: 'a', old: 'x\ny\n', new: 'x\nz\nw\n' }, result('ok'))), '+2 −1');
   assert.equal(outcome(call('bash', {}, result('a\nb\n'))), '2 lines');
+  assert.equal(outcome(call('bash', {}, result('12 notes.md\n[exit code 0]'))), '1 line');
+  assert.equal(outcome(call('bash', {}, result('(no output)\n[exit code 0]'))), 'no output');
+  assert.equal(outcome(call('read', {}, result('     1\ta\n     2\tb\n[All 2 lines.]'))), '2 lines');
+  assert.equal(outcome(call('ls', {}, result('x  0\n[1 entries.]'))), '1 line');
+  assert.equal(outcome(call('other', {}, result('a\n[b.]'))), '2 lines');
   assert.equal(outcome(call('bash', {}, result(''))), 'no output');
   assert.equal(outcome(call('bash', {}, { status: 'pending', approval: { id: 'a' } })), 'waits for you');
   assert.equal(outcome(call('bash', {}, { status: 'cancelled', approval: { id: 'a', decision: 'deny' } })), 'denied');
@@ -57,9 +68,12 @@ test('commands are known, and nothing else is one', () => {
   assert.deepEqual(parseCommand('/compact keep the names'), { name: 'compact', rest: 'keep the names' });
   assert.deepEqual(parseCommand(' /undo '), { name: 'undo', rest: '' });
   assert.equal(parseCommand('/frobnicate').unknown, true);
+  assert.equal(parseCommand('/frobnicate').place, undefined);
+  for (const name of ['recall', 'show', 'compactions', 'preview']) assert.ok(parseCommand(`/${name} x`).place.length > 20, name);
+  assert.equal(parseCommand('/constructor').place, undefined);
   for (const text of ['hello /undo', '/etc/passwd is there', '/ undo', '']) assert.equal(parseCommand(text), null, text);
-  assert.deepEqual(completions('/co').map((each) => each.name), ['compact']);
-  assert.equal(completions('/').length, 13);
+  assert.deepEqual(completions('/co').map((each) => each.name), ['compact', 'context']);
+  assert.equal(completions('/').length, 14);
   for (const name of ['retry', 'resume']) assert.deepEqual(parseCommand(`/${name}`), { name, rest: '' });
   assert.equal(completions('/compact x').length, 0);
 });
@@ -69,7 +83,7 @@ test('a compaction says why and what survives', () => {
   assert.equal(leftOut({ originalMessages: 15, compressedMessages: 5 }), 11);
   assert.equal(cutsMessage({ why: 'the newest message does not fit beside system prompt, tools and the room for the answer: 9 of its 12 characters are left out' }), true);
   assert.equal(cutsMessage({ why: 'the newest message is longer than the window: 9 of its 12 characters are left out' }), true);
-  assert.equal(cutsMessage({ costNote: '3 old tool results cleared' }), false);
+  assert.equal(cutsMessage({ costNote: '3 old tool results pruned' }), false);
   assert.equal(sizes({ originalTokens: 96_200, compressedTokens: 11_400 }), '96.2K → 11.4K tokens');
   const tally = (verbatim, recoverableByModel, lost = 0) => ({ verbatim, recoverableByModel, recoverableByUser: 0, lost });
   assert.equal(survivalLine({ classes: { paths: tally(2, 3), numbers: tally(1, 0) } }), '3 of 6 facts are still in the window; the rest can be looked up, nothing is lost.');

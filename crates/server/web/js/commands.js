@@ -13,7 +13,21 @@ export async function sendCommand({ name, rest }, page) {
   return COMMANDS[name](id, rest, page);
 }
 
+/** Rules that a person typed are no pinned orders, so the list says where they are. */
+const TYPED_RULES = 'Rules in your own messages are not listed here. Every shortened view quotes them.';
+
+/** The name of an order; a number means its place in the list of `/orders`, as in the terminal. */
+async function orderNamed(id, named) {
+  if (!/^\d+$/.test(named)) return named;
+  const { orders } = await api.orders(id);
+  const order = orders[Number(named) - 1];
+  if (!order) throw new Error(`There is no standing order ${named}. /orders lists them.`);
+  return order.id;
+}
+
 const COMMANDS = {
+  context: (id, _, page) => page.openPanel(),
+
   async compact(id, instructions, page) {
     const { compacted, reason } = await api.compact(id, instructions || undefined);
     if (!compacted) page.toast({ title: 'Nothing was compacted', lines: [reason] });
@@ -51,16 +65,17 @@ const COMMANDS = {
     page.toast({ title: `Pinned as ${order.id}`, lines: [exact(order.text), `Every view shows it whole from the next step on. /unpin ${order.id} removes it.`] });
   },
 
-  async unpin(id, order, page) {
-    if (!order) throw new Error('Name the standing order: /unpin <name>, for example /unpin o1. /orders lists them.');
+  async unpin(id, named, page) {
+    if (!named) throw new Error('Name the standing order: /unpin <order>, for example /unpin o1 or /unpin 1. /orders lists them.');
+    const order = await orderNamed(id, named);
     await api.unpin(id, order);
     page.toast({ title: `${order} is no standing order any more`, lines: ['The log keeps it.'] });
   },
 
   async orders(id, _, page) {
     const { orders } = await api.orders(id);
-    const lines = orders.map((order) => `${order.id}: ${exact(order.text)}`);
-    page.toast({ title: 'Standing orders', lines: lines.length ? lines : ['None yet. /pin <text> adds one.'] });
+    const lines = orders.map((order, at) => `${at + 1} · ${order.id}: ${exact(order.text)}`);
+    page.toast({ title: 'Standing orders', lines: [...(lines.length ? lines : ['None yet. /pin <text> adds one.']), TYPED_RULES] });
   },
 
   retry: (id, _, page) => page.goOn(),

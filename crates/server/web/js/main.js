@@ -137,6 +137,7 @@ const opening = new Opening({
 
 const commandActions = {
   currentId, go, openHelp, toast,
+  openPanel: () => panel.open(),
   refreshList: () => list.refresh(),
   newestUndo: () => newestUndo(state()),
   undo, goOn,

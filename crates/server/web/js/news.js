@@ -13,14 +13,14 @@ export function news(events, state, page) {
 const NEWS = {
   async 'context:compressed'(event, state, page) {
     const writer = writerLine(event);
-    page.announce([`Context compressed: ${sizes(event)}.`, writer, survivalLine(event.survival)].filter(Boolean).join(' '));
+    page.announce([`Context compacted: ${sizes(event)}.`, writer, survivalLine(event.survival)].filter(Boolean).join(' '));
     const reason = reasonOf(event);
     // Whether it could be undone only the server knows by now.
     const undo = await page.undoOf(event.compactionId);
     if (undo === null) return;
     const refused = whyNot(undo);
     page.toast({
-      title: `Context compressed: ${sizes(event)}`,
+      title: `Context compacted: ${sizes(event)}`,
       lines: [reason ? `Because ${reason}.` : event.costNote, writer, survivalLine(event.survival), refused?.[1]],
       actions: [
         ...(refused ? [] : [{ label: 'Undo', symbol: 'undo', run: () => page.undo(event.compactionId) }]),
@@ -34,7 +34,7 @@ const NEWS = {
       page.announce('Your message does not fit into the window beside the system prompt, the tools and the room for the answer. The model sees its beginning and its end, and can look up the rest.');
       return;
     }
-    page.announce(`${event.prunedCount} old tool results cleared, ${tokens(event.savedTokens)} tokens freed. All can be looked up.`);
+    page.announce(`${event.prunedCount} old tool results pruned, ${tokens(event.savedTokens)} tokens freed. All can be looked up.`);
   },
 
   'context:compact-failed'({ reason }, state, page) {

@@ -83,7 +83,7 @@ async fn compact(session: &Session, instructions: Option<String>) -> Outcome<Str
                 unheard.filter(|_| is_instructed).map(|why| format!("\n\n{why}")).unwrap_or_default();
             let (before, after, id) = (short(before), short(after), &edit.id);
             Ok(format!(
-                "Compacted: {before} → {after} tokens. {}\n\n`/undo {id}` brings it back.{unheard}",
+                "Compacted: {before} → {after} tokens. {}\n\n`/undo {id}` brings it back, if the window has room.{unheard}",
                 edit.why
             ))
         }
@@ -107,7 +107,7 @@ pub(super) fn offered() -> SessionUpdate {
         )
         .input(input_hint("an order; or a number and other words for that order")),
         AvailableCommand::new("unpin", "Remove the standing order of that number").input(input_hint("2")),
-        AvailableCommand::new("compactions", "List what was compacted or cleared, why, and how it is undone"),
+        AvailableCommand::new("compactions", "List what was compacted or pruned, why, and how it is undone"),
         AvailableCommand::new("context", "Show what fills the context window"),
     ]))
 }

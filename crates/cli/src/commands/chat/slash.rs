@@ -50,11 +50,11 @@ const HELP: &str = "\
 /preview [WORDS]        what /compact would do; nothing is changed
 /compactions            every compaction: when, why, what it left, what it cost
 /undo [ID]              undo the newest compaction, or the one named
-/pin [TEXT]             the model keeps to TEXT from here on; N TEXT: change order N
-/unpin N                order N holds no more
-/orders                 the standing orders with their numbers; /pin alone is the same
+/pin [TEXT]             add TEXT as a standing order, which the model always sees; N TEXT changes order N
+/unpin N                remove standing order N, or the one of that name (o1)
+/orders                 the standing orders with their numbers; /pin alone does the same
 /queue                  messages that wait; edit N TEXT, remove N, clear
-/retry                  try again now, go on after an error or with what waits; /resume is the same
+/retry                  try again now: the failed call, or the messages that wait; /resume is the same
 /model [NAME]           the model, or another one from here on
 /sessions [ID]          the sessions, or go to one: its id, the start of it, or last
 /fork [POSITION]        go on in a copy, and leave this session as it is
@@ -482,6 +482,10 @@ mod tests {
         assert_eq!(ChatCommand::of("/orders"), Some(ChatCommand::Orders(OrderCommand::List)));
         assert!(matches!(ChatCommand::of("/orders all"), Some(ChatCommand::Wrong(_))));
         assert_eq!(ChatCommand::of("/unpin 2"), Some(ChatCommand::Orders(OrderCommand::Unpin(2))));
+        assert_eq!(
+            ChatCommand::of("/unpin o2"),
+            Some(ChatCommand::Orders(OrderCommand::UnpinNamed("o2".into())))
+        );
         assert!(matches!(ChatCommand::of("/unpin all"), Some(ChatCommand::Wrong(_))));
         assert!(matches!(ChatCommand::of("/fork x"), Some(ChatCommand::Wrong(_))));
         assert!(matches!(ChatCommand::of("/nonsense"), Some(ChatCommand::Wrong(_))));

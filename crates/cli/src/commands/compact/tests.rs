@@ -48,13 +48,13 @@ fn a_preview_says_what_each_strategy_would_have_written_and_by_whom() {
         ("pruning-agent", "would do    what a pruning agent leaves, and its summary of at most 2K tokens\n"),
         (
             "adaptive",
-            "would do    a ledger of what was done, and a summary of at most 1.5K tokens, one model call\n",
+            "would do    pinned facts of the log, and a summary of at most 1.5K tokens, one model call\n",
         ),
     ] {
         let text = preview(&policy(name));
         assert!(text.contains(expected), "{name}: {text}");
         assert!(text.starts_with(&format!("strategy    {name}\n")), "{text}");
-        assert_eq!(text.contains(", besides a ledger of at most "), name == "adaptive", "{text}");
+        assert_eq!(text.contains(" of pinned facts"), name == "adaptive", "{text}");
     }
     let text = preview_by(SummaryWriterModel::Nobody);
     assert!(text.contains("tokens together, extracted without a model call\n"), "{text}");
@@ -116,8 +116,8 @@ fn results_that_are_cleared_are_counted() {
     let recording = synthetic::coding(1, 60).unwrap();
     let text = preview_of(&recording, 60_000, &CompactionPolicy::new(Arc::new(SummaryAndClearing)));
     assert!(text.contains("a summary of at most"), "{text}");
-    assert!(text.contains("\nclears      3 old tool results\ntokens "), "{text}");
-    assert!(!preview(&policy("reactive-overflow")).contains("clears"), "there is nothing to clear");
+    assert!(text.contains("\nprunes      3 old tool results\ntokens "), "{text}");
+    assert!(!preview(&policy("reactive-overflow")).contains("prunes  "), "there is nothing to prune");
 
     let gone = "lh:3-8".parse::<LogHandle>().unwrap();
     let ops = vec![ViewOperation::Drop { range: gone.0 }, ViewOperation::clear(11), ViewOperation::clear(13)];
@@ -130,7 +130,7 @@ fn results_that_are_cleared_are_counted() {
         )
     };
     let text = described(EditKind::Compaction, ops);
-    assert!(text.contains("goes        4 messages · lh:3-8\nclears      2 old tool results\n"), "{text}");
+    assert!(text.contains("goes        4 messages · lh:3-8\nprunes      2 old tool results\n"), "{text}");
     let text = described(EditKind::Prune, vec![ViewOperation::clear(11)]);
     assert!(text.contains("goes        1 old tool result · lh:11\ntokens"), "{text}");
 }
@@ -144,7 +144,7 @@ fn the_report_has_a_row_for_each_class_that_has_something() {
     let survival =
         survived(&[("paths", some), ("numbers", RetentionTally::default()), ("userConstraints", all)]);
     let expected = "\
-survival    of what the model is shown
+facts kept  of what the model is shown
                   verbatim  recoverable by the model  recoverable by you  lost
 user constraints 1,234,567                 1,234,567           1,234,567 9,999
 paths                    3                        41                   0     0
@@ -182,7 +182,7 @@ fn what_was_done_is_told_by_its_kind() {
     };
     assert_eq!(
         told(EditKind::Prune),
-        "cleared 2 old tool results · 9K → 4K tokens · truncation · why\nundo with: longhaul undo s1 e1\n"
+        "pruned 2 old tool results · 9K → 4K tokens · truncation · why\nundo with: longhaul undo s1 e1\n"
     );
     assert!(told(EditKind::Compaction).starts_with("left out 4 messages · "));
 }

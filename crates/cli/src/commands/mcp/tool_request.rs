@@ -20,8 +20,8 @@ pub(super) const TOOLS: &[McpToolSpec] = &[
     McpToolSpec {
         name: "recall",
         title: "Recall",
-        description: "Returns the exact original of anything a session ever contained, also what was cleared, cut, \
-            removed or summarised since: by `handle` (lh:12, lh:12-40), optionally only a `range` of its characters, \
+        description: "Returns the exact original of anything a session ever contained, also what was pruned, cut \
+            or compacted since: by `handle` (lh:12, lh:12-40), optionally only a `range` of its characters, \
             or by `query` (words to search for in that session).",
         schema: r#"{"type":"object","properties":{"session":{"type":"string","description":"Its id, the start of it, or `last` (default: the newest)"},"handle":{"type":"string","description":"For example lh:12 or lh:12-40"},"range":{"type":"string","description":"Characters START-END of the original, for example 30000-42000"},"query":{"type":"string","description":"Words to search for"},"limit":{"type":"integer","minimum":1,"maximum":50,"description":"Most hits of a search (default 5)"}},"additionalProperties":false}"#,
         read_only: true,
@@ -38,8 +38,8 @@ pub(super) const TOOLS: &[McpToolSpec] = &[
         name: "compact",
         title: "Compact",
         description: "Makes room in a session's context window now, or with `dryRun` says what that would do. Nothing \
-            is lost: what goes stays in the log, `recall` returns it, and `longhaul undo` brings it back. Not possible \
-            while another longhaul has the data folder open.",
+            is deleted: what goes stays in the log, and `recall` returns it. `longhaul undo` brings it back into the \
+            view, if the window has room for it. Not possible while another longhaul has the data folder open.",
         schema: r#"{"type":"object","properties":{"session":{"type":"string","description":"Its id, the start of it, or `last` (default: the newest)"},"instructions":{"type":"string","maxLength":4000,"description":"What the summary should mind"},"dryRun":{"type":"boolean","description":"Change nothing, call no model (default false)"}},"additionalProperties":false}"#,
         read_only: false,
     },

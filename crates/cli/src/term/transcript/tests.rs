@@ -258,8 +258,7 @@ fn a_row_that_is_too_wide_is_broken_and_loses_nothing() {
     let cut = rows(TranscriptTarget::Chat, 120, &[UiEvent::Cleared(cut)]);
     assert!(cut.starts_with("─ the message does not fit: its beginning and its end are shown · "), "{cut}");
     assert!(
-        cleared.starts_with("─ cleared 41 old tool results · ")
-            && cleared.contains(" · reactive-overflow · ")
+        cleared.starts_with("─ pruned 41 old tool results · ") && cleared.contains(" · reactive-overflow · ")
     );
 }
 
@@ -283,6 +282,22 @@ fn an_undo_is_offered_only_where_it_would_succeed() {
     assert_eq!(undo_column(TranscriptTarget::Chat, UndoOption::Unknown), "all recoverable");
 }
 
+#[test]
+fn an_undo_without_room_is_not_called_recoverable() {
+    let no_room = edit("adaptive", UndoOption::Refused("no room to undo"));
+    let row = rows(TranscriptTarget::Chat, 99, &[UiEvent::Compacted(no_room)]);
+    assert!(row.ends_with(" · recall finds all · no room to undo\n"), "{row}");
+}
+
+#[test]
+fn a_command_s_row_names_the_whole_command_of_the_undo() {
+    let mut transcript = TranscriptRenderer::new(TextPainter::default(), TranscriptTarget::Shell, 120);
+    transcript.set_undo_command("longhaul undo s1".to_owned());
+    transcript.take(&UiEvent::Compacted(edit("adaptive", UndoOption::Newest)), 0);
+    let row = transcript.output();
+    assert!(row.ends_with(" · all recoverable · longhaul undo s1 e9\n"), "{row}");
+}
+
 fn undo_column(target: TranscriptTarget, undo: UndoOption) -> String {
     let row = rows(target, 99, &[UiEvent::Compacted(edit("adaptive", undo))]);
     row.trim_end().rsplit(" · ").next().unwrap().to_owned()
@@ -303,13 +318,16 @@ fn an_extract_is_told_from_a_summary() {
     let expected = "\
 ─ compacting … a summary is being written
 ─ no summary: the answer was empty
-─ compacted 41 messages · 96.2K → 11.4K · an extract by adaptive · all recoverable · /undo
+─ compacted 41 messages · 96.2K → 11.4K · adaptive, without a model's summary · all recoverable · /undo
 ─ compacted 41 messages · 96.2K → 11.4K · adaptive · all recoverable · /undo
 ";
     assert_eq!(text, expected);
     let by_itself = ViewEditInfo { is_extract: true, ..edit("adaptive", UndoOption::Newest) };
     let text = rows(TranscriptTarget::Chat, 99, &[UiEvent::Compacted(by_itself)]);
-    assert!(text.contains(" · an extract by adaptive · "), "nothing failed, and no model wrote: {text}");
+    assert!(
+        text.contains(" · adaptive, without a model's summary · "),
+        "nothing failed, and no model wrote: {text}"
+    );
     let text = rows(TranscriptTarget::Chat, 99, &[compaction_failed(), compacted_by("truncation")]);
     assert!(text.contains("left out 41 messages") && !text.contains("extract"), "{text}");
 }

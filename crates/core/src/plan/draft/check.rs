@@ -87,7 +87,7 @@ impl SummaryDefect {
             Self::Refusal => "it is a refusal and no summary",
             Self::Question => "it is a question to the user and no summary",
             Self::Copy => "it repeats the conversation instead of summarising it",
-            Self::NoHeadings => "it has none of the headings that were asked for",
+            Self::NoHeadings => "it has none of the requested headings",
             Self::NoNames => "it names no file, identifier or value of the conversation",
             Self::EarlierDropped => "it leaves out what the earlier summary says",
         }

@@ -133,7 +133,7 @@ export class Composer {
     }
     const command = this.attachments.isEmpty ? parseCommand(text) : null;
     if (command?.unknown) {
-      this.say(`There is no command /${command.name}. /help lists them.`);
+      this.say(command.place ?? `There is no command /${command.name}. /help lists them.`);
       return;
     }
     if (command) {

@@ -1,6 +1,7 @@
 // The door: the page was opened without its link.
 import { byId, setText } from '../dom.js';
 import { api, ROOT } from '../net/api.js';
+import { readAddress } from '../text/address.js';
 
 export function showLogin(why = '') {
   const dialog = byId('login');
@@ -12,7 +13,9 @@ export function showLogin(why = '') {
     const field = byId('login-token');
     try {
       await api.login(field.value.trim());
-      location.replace(`${ROOT}/`);
+      // The address of a session leads there once the token is known.
+      if (readAddress(location.hash).id) location.reload();
+      else location.replace(`${ROOT}/`);
     } catch (problem) {
       setText(byId('login-said'), problem.status === 401 ? 'This is not the token of this server.' : problem.message);
       field.select();

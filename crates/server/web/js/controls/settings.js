@@ -18,7 +18,7 @@ export const STRATEGIES = {
   importance: 'Scores every older message and leaves out the lowest first. No model is asked.',
   summarization: 'A short summary for each batch of old messages, for long talks on one subject after another.',
   'pruning-agent': 'A model reads the old messages and decides which stay, become shorter or go. The most selective, and the dearest.',
-  adaptive: 'Compacts when it pays: a ledger of rules, files and errors made by program, and a short summary written ahead.',
+  adaptive: 'Compacts when it pays: a program pins rules, files and errors, and a model writes a short summary ahead.',
 };
 
 /** Kinds of trigger; `unit` where a figure belongs to it. */

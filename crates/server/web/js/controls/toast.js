@@ -34,7 +34,24 @@ export function toast({ title, lines = [], actions = [], tone = 'quiet', subject
   place.dataset.tone = tone;
   about = subject;
   place.hidden = false;
+  makeRoom(place);
   stay(place);
+}
+
+/** The space around a toast, in pixels. */
+const GAP_PX = 24;
+
+/**
+ * Moves a short conversation below the toast, which would cover the buttons of its rows. A conversation that fills the
+ * page stays in its place: its new rows are at the bottom.
+ */
+function makeRoom(place) {
+  const scroller = byId('scroller');
+  scroller.style.removeProperty('padding-top');
+  const height = place.offsetHeight + GAP_PX;
+  const end = scroller.lastElementChild?.getBoundingClientRect().bottom ?? 0;
+  const isShort = scroller.scrollHeight <= scroller.clientHeight && end + height <= scroller.getBoundingClientRect().bottom;
+  if (isShort) scroller.style.setProperty('padding-top', `${height}px`);
 }
 
 function stay(place) {
@@ -60,6 +77,7 @@ export function closeToast() {
   const place = byId('toast');
   if (place.hidden) return false;
   place.hidden = true;
+  byId('scroller').style.removeProperty('padding-top');
   place.replaceChildren();
   about = null;
   return true;

@@ -84,7 +84,7 @@ export class Panel {
   editList(edits) {
     return h('ul.edits', {}, edits.toReversed().slice(0, 30).map((edit) => h(
       'li', {},
-      h('button.link', { type: 'button', onclick: () => this.onReveal(edit.id) }, `${edit.kind === 'prune' ? 'Cleared' : 'Compacted'} · ${sizes(edit)}`),
+      h('button.link', { type: 'button', onclick: () => this.onReveal(edit.id) }, `${edit.kind === 'prune' ? 'Pruned' : 'Compacted'} · ${sizes(edit)}`),
       h('span.quiet', {}, [edit.active ? null : 'undone', reasonOf(edit)].filter(Boolean).map((word) => ` · ${word}`).join('')),
     )));
   }

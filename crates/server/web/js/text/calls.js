@@ -2,6 +2,7 @@
 import { count, firstLine, lineCount, plural } from './format.js';
 import { diffLines, tally } from './diff.js';
 import { exact, exactLines } from './exact.js';
+import { scopeWords } from './scope.js';
 
 /** Arguments that say what a call is about, the first that is there. */
 const TELLING = ['command', 'pattern', 'path', 'query', 'handle', 'url', 'file', 'name', 'text'];
@@ -55,10 +56,22 @@ export function beside(call, args, changed) {
   return Object.fromEntries(Object.entries(args).filter(([key]) => !shown.includes(key)));
 }
 
-/** What "Always allow" at a question allows, in full. */
-export function alwaysAllows(tool) {
+/** What "Always allow" at a question allows, in full; `limited` is the limited permission that it offers, too. */
+export function alwaysAllows(tool, limited = null) {
   const which = tool === 'bash' ? 'every bash command' : `every call of ${exact(tool)}, with any arguments`;
-  return `“Always allow ${exact(tool)}” allows ${which}, in this session: those that wait now and all later ones. It ends when you take it back or close this tab.`;
+  const all = `“Always allow ${exact(tool)}” allows ${which}, in this session: those that wait now and all later ones. It ends when you take it back or close this tab.`;
+  return limited ? `${all} “${alwaysLabel(limited)}” does the same for ${limitedTo(limited)}.` : all;
+}
+
+/** The label of the button that gives a limited permission. */
+export function alwaysLabel(limited) {
+  return limited.path === undefined ? `Always allow ${scopeWords(limited)}` : `Always allow changes of ${scopeWords(limited)}`;
+}
+
+function limitedTo(limited) {
+  if (limited.words) return `commands that begin with “${exact(limited.words.join(' '))}” and contain no second command`;
+  if (limited.command !== undefined) return 'this command alone, word for word';
+  return `calls of ${exact(limited.tool)} with this path`;
 }
 
 /** How a call stands or ended, in a few words. */
@@ -87,6 +100,16 @@ function failed(call) {
   return firstLine(text.replace(/^Error: /, ''), 90) || 'failed';
 }
 
+/** Built-in tools that end their output with a note for the model. */
+const NOTING = ['bash', 'read', 'ls', 'glob', 'grep'];
+
+/** The output of a tool without its note, such as `[exit code 0]` or `[All 45 lines.]`: the note is no line of it. */
+function withoutNote(tool, text) {
+  if (!NOTING.includes(tool)) return text;
+  const output = text.replace(/(?:^|\n)\[[^\n]*(?:exit code \d+|\.)\]\s*$/, '');
+  return output === '(no output)' ? '' : output;
+}
+
 function completed(call) {
   if (!call.result) return '';
   const { truncated } = call.result;
@@ -99,7 +122,7 @@ function completed(call) {
     const { added, removed } = tally(changed.lines);
     return changed.isWhole ? plural(added, 'line') : `+${added} −${removed}`;
   }
-  const lines = lineCount(resultText(call));
+  const lines = lineCount(withoutNote(call.name, resultText(call)));
   const media = call.result.content.filter((part) => part.type !== 'text').length;
   if (media && !lines) return plural(media, 'file');
   return lines ? plural(lines, 'line') : 'no output';

@@ -1,8 +1,8 @@
 // A question whether a tool may run: what exactly, and the two answers.
 import { button, h, show } from '../dom.js';
-import { alwaysAllows } from '../text/calls.js';
+import { alwaysAllows, alwaysLabel } from '../text/calls.js';
 import { exact } from '../text/exact.js';
-import { limitedScope, scopeWords } from '../text/scope.js';
+import { limitedScope } from '../text/scope.js';
 
 /** Numbers the sentences that describe a button: a page may show several questions. */
 let described = 0;
@@ -43,13 +43,13 @@ export function approvalView(call, { decide, always, leave }) {
     'div.choice', {},
     button('Allow', { kind: 'primary', symbol: 'check', onclick: () => answer(() => decide('allow')) }),
     button('Deny …', { onclick: () => { choice.hidden = true; denying.hidden = false; reason.focus(); } }),
-    limited && button(limited.path === undefined ? `Always allow ${scopeWords(limited)}` : `Always allow changes of ${scopeWords(limited)}`, {
+    limited && button(alwaysLabel(limited), {
       title: 'Further calls of this kind in this session, as long as this tab is open', onclick: () => answer(() => always(limited)),
     }),
     button(`Always allow ${exact(call.name)}`, { 'aria-describedby': scopeId, onclick: () => answer(() => always({ tool: call.name })) }),
     h('span.quiet', {}, 'Nothing happens before you answer.'),
     // A sentence and no title: a title is not shown where nothing hovers.
-    h('p.quiet.always', { id: scopeId }, alwaysAllows(call.name)),
+    h('p.quiet.always', { id: scopeId }, alwaysAllows(call.name, limited)),
   );
   denying.addEventListener('keydown', (event) => {
     if (event.key !== 'Escape') return;

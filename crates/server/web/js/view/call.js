@@ -76,7 +76,7 @@ export class CallView {
   sayOutcome() {
     const words = outcome(this.call);
     const brief = this.isOpen && this.call.status === 'error' && !words.startsWith('exit') ? 'failed' : words;
-    setText(this.outcome, this.isCleared ? `${brief} · left out of the window` : brief);
+    setText(this.outcome, this.isCleared ? `${brief} · pruned` : brief);
   }
 
   /** The elapsed time of a call that runs. */

@@ -34,6 +34,11 @@ function undoing(row, said, context) {
   return h('span.not-undone', { title: long }, short, h('span.unseen', {}, `. ${long}`));
 }
 
+/** Beside a refused undo, "recoverable" would read as a contradiction. */
+function kept(row) {
+  return row.undo === 'no-room' ? ' · can be looked up' : ' · all recoverable';
+}
+
 export class FoldView {
   constructor(row, context) {
     this.context = context;
@@ -52,7 +57,7 @@ export class FoldView {
     const { edit, part, parts } = row;
     this.isWhole = part === parts;
     const words = this.isWhole
-      ? [h('strong', {}, `compacted ${plural(this.number(), 'message')}`), ` · ${sizes(edit)}`, h('span.quiet', {}, isExtract(edit) ? ' · an extract, no model wrote it · all recoverable' : ' · all recoverable')]
+      ? [h('strong', {}, `compacted ${plural(this.number(), 'message')}`), ` · ${sizes(edit)}`, h('span.quiet', {}, `${isExtract(edit) ? ' · an extract, no model wrote it' : ''}${kept(row)}`)]
       : [h('strong', {}, plural(this.here(), 'message')), h('span.quiet', {}, ' · compacted with those below')];
     show(this.toggleButton, icon('fold'), h('span.fold-words', {}, words), icon('chevron'));
     show(
@@ -187,7 +192,7 @@ export class PruneView {
         line.setAttribute('aria-expanded', String(!list.hidden));
       } },
       icon('broom'),
-      h('span.fold-words', {}, h('strong', {}, cutsMessage(edit) ? 'a message that does not fit is shown by its beginning and its end' : `cleared ${plural(number, 'old tool result')}`), ` · ${tokens(edit.originalTokens)} → ${tokens(edit.compressedTokens)} tokens`, h('span.quiet', {}, ' · all recoverable')),
+      h('span.fold-words', {}, h('strong', {}, cutsMessage(edit) ? 'a message that does not fit is shown by its beginning and its end' : `pruned ${plural(number, 'old tool result')}`), ` · ${tokens(edit.originalTokens)} → ${tokens(edit.compressedTokens)} tokens`, h('span.quiet', {}, kept(row))),
       icon('chevron'),
     );
     show(this.element, h('div.wide', {}, h('div.fold-head', {}, line, h('span.fold-actions', {}, undoing(row, said, this.context))), said, list));
@@ -204,7 +209,7 @@ export class RestoredView {
   update(row) {
     const { edit } = row;
     const said = h('span.form-said', { role: 'alert' });
-    const what = edit.kind === 'prune' ? 'The cleared tool results are back' : 'The original messages are back in the window';
+    const what = edit.kind === 'prune' ? 'The pruned tool results are back' : 'The original messages are back in the window';
     const release = edit.released ? null : act('Allow compacting again', null, said, () => this.context.release(edit.id));
     if (release) release.title = 'What you brought back is left alone by automatic compaction until you allow it.';
     show(this.element, h('div.wide', {}, h('div.fold-head', {}, h('span.fold-line', {}, icon('undo'), h('span.fold-words', {}, h('strong', {}, 'undone'), ` · ${what}`)), h('span.fold-actions', {}, release)), said));

@@ -30,7 +30,7 @@ impl CompactionUpdates {
         match event {
             SessionEvent::Compacting { .. } => self.compacting(shows),
             SessionEvent::Compacted { edit_id, original_tokens, compressed_tokens, note, .. } => {
-                let title = format!("Context compressed: {}", change(*original_tokens, *compressed_tokens));
+                let title = format!("Context compacted: {}", change(*original_tokens, *compressed_tokens));
                 self.compressed(edit_id.as_str(), title, note, beside, (shows, telling))
             }
             SessionEvent::CompactionFailed { error, .. } => self.failed(&error.message, shows, telling),
@@ -41,7 +41,7 @@ impl CompactionUpdates {
             }
             SessionEvent::Pruned { original_tokens, compressed_tokens, .. } => {
                 let title =
-                    format!("Old tool results cleared: {}", change(*original_tokens, *compressed_tokens));
+                    format!("Old tool results pruned: {}", change(*original_tokens, *compressed_tokens));
                 notice(shows, telling, NoticeSeverity::Info, title, None)
             }
             SessionEvent::Restored { edit_id, total_tokens } => {
@@ -76,7 +76,9 @@ impl CompactionUpdates {
         if shows.compactions {
             // A replay has no open row, because the start of a compaction is not in the log.
             let id = self.open.take().unwrap_or_else(|| format!("compaction-of-{name}"));
-            let mut summary = vec![text_block(&format!("{title}\n\n{why}\n\n/undo {name} brings it back."))];
+            let mut summary = vec![text_block(&format!(
+                "{title}\n\n{why}\n\n/undo {name} brings it back, if the window has room."
+            ))];
             summary.extend(beside.summary.as_deref().map(text_block));
             let update = CompactionUpdate::new(id, CompactionStatus::Completed).summary(summary);
             return vec![SessionUpdate::CompactionUpdate(update)];

@@ -157,7 +157,7 @@ fn a_compaction_is_shown_as_far_as_the_editor_can() {
     let mut plain = updates(EditorCapabilities::default());
     assert_eq!(take(&mut plain, "context:compacting", json!({})), Vec::<Value>::new());
     let shown = texts(&take(&mut plain, "context:compressed", compressed()));
-    assert_eq!(shown, ["agent_thought_chunk Context compressed: 12.3K → 4K tokens. over the trigger\n"]);
+    assert_eq!(shown, ["agent_thought_chunk Context compacted: 12.3K → 4K tokens. over the trigger\n"]);
 
     let mut notices = updates(EditorCapabilities { notices: true, compactions: false });
     let shown = take(&mut notices, "context:compressed", compressed());
