@@ -83,6 +83,33 @@ fn a_message_longer_than_the_window_is_shown_by_its_ends() {
 }
 
 #[test]
+fn a_long_message_leaves_room_for_the_goal_and_the_orders() {
+    let budget = Budget::new(8_000, None);
+    for percent in [60, 65, 70, 75, 95, 120, 400] {
+        let mut log = Log::new();
+        log.typed("Repair project Zebra42. Never touch the folder legacy.");
+        log.step("read", 1_500);
+        log.say("fine");
+        log.typed("From now on always answer in German.");
+        log.say("ok");
+        log.typed(&format!("Here is the log:{} What is wrong?", " word".repeat(80 * percent)));
+        let policy = policy("reactive-overflow");
+        let plan = without_summary(&log.history, log.fixed, &budget, &policy, &PlanTrigger::Routine);
+        log.commit(&edit(plan));
+        let shown = log.shown();
+        for words in ["project Zebra42", "Never touch the folder legacy.", "always answer in German."] {
+            assert!(shown.contains(words), "{percent} %: {words}: {shown}");
+        }
+        assert!(shown.contains("Here is the log:") && shown.contains("What is wrong?"), "{percent} %: {shown}");
+        assert!(log.bound() < budget.usable, "{percent} %");
+        // Later turns keep the quotes, because the edit is part of the view.
+        log.say("explained");
+        log.typed("And the task?");
+        assert!(log.shown().contains("project Zebra42"), "{percent} %");
+    }
+}
+
+#[test]
 fn a_message_a_little_too_long_keeps_most_of_what_fits() {
     let budget = Budget::new(16_000, None);
     for trigger in [PlanTrigger::Routine, PlanTrigger::Overflow] {
