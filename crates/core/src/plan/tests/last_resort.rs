@@ -100,7 +100,10 @@ fn a_long_message_leaves_room_for_the_goal_and_the_orders() {
         for words in ["project Zebra42", "Never touch the folder legacy.", "always answer in German."] {
             assert!(shown.contains(words), "{percent} %: {words}: {shown}");
         }
-        assert!(shown.contains("Here is the log:") && shown.contains("What is wrong?"), "{percent} %: {shown}");
+        assert!(
+            shown.contains("Here is the log:") && shown.contains("What is wrong?"),
+            "{percent} %: {shown}"
+        );
         assert!(log.bound() < budget.usable, "{percent} %");
         // Later turns keep the quotes, because the edit is part of the view.
         log.say("explained");
