@@ -303,6 +303,7 @@ impl UpstreamAttempt {
         policy.enabled &= !overrides.off;
         let no_recall_reason = OnceLock::new();
         let request = TargetedRequest {
+            dialect_support: target.speaks(exchange.wire.dialect()),
             proxied: exchange,
             target,
             limits,

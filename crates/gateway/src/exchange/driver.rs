@@ -238,11 +238,10 @@ impl ExchangeDriver {
             }
         };
         self.adapted = Some(Arc::clone(&adapted));
-        // Read before the attempt, whose answer may change what is known of the upstream's wires.
-        let is_sure = target.speaks(self.request.wire.dialect()) == DialectSupport::Yes;
         let mut attempt = UpstreamAttempt::find(adapted, target, Arc::clone(&self.totals)).await;
         attempt.set_may_cut_newest(self.exchange.may_cut_newest());
-        self.may_lack_path = !is_sure && !attempt.request.needs_translation();
+        let is_unsure = attempt.request.dialect_support == DialectSupport::Perhaps;
+        self.may_lack_path = is_unsure && !attempt.request.needs_translation();
         self.outbound = attempt.prepare().await?;
         let can_shorten = attempt.memo().conversation.is_some();
         self.attempt = Some(attempt);
