@@ -47,12 +47,25 @@ pub struct Exchange {
     phase: ExchangePhase,
     /// The index of the upstream that is asked now.
     upstream: usize,
+    /// The upstream with the largest window among those that were too small.
+    largest: Option<SmallUpstream>,
+    /// `true` if no other upstream is left, so that this one must do with the room that it has.
+    is_last_resort: bool,
     /// `true` while the request is translated because the upstream seemed to lack the path of the client's wire.
     is_wire_fallback: bool,
     /// The number of answers of the present upstream that failed before the client had received anything.
     broken_answers: u32,
     request: RequestState,
     answer: AnswerState,
+}
+
+/// An upstream without room for the parts of a request that must stay whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SmallUpstream {
+    /// The index of the upstream.
+    upstream: usize,
+    /// The window in tokens.
+    window_tokens: u64,
 }
 
 /// The phases of an exchange. Each phase but the last waits for one kind of input.
@@ -109,6 +122,9 @@ impl Exchange {
             limits,
             phase: ExchangePhase::New,
             upstream: 0,
+            largest: None,
+            // A single upstream has no other beside it.
+            is_last_resort: limits.upstreams < 2,
             is_wire_fallback: false,
             broken_answers: 0,
             request: RequestState::new(false),
@@ -126,6 +142,14 @@ impl Exchange {
     /// A gateway holds the first bytes of a stream back only while this is so.
     pub fn may_shorten(&self) -> bool {
         self.request.may_shorten()
+    }
+
+    /// Returns whether the newest message may be cut for the present upstream.
+    ///
+    /// It may not while another upstream may have room for the whole message. A gateway then fails the preparation
+    /// with [`UpstreamFailure::TooSmall`].
+    pub fn may_cut_newest(&self) -> bool {
+        self.is_last_resort
     }
 
     /// Returns the number of compactions in the middle of the answer.

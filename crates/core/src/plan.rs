@@ -9,9 +9,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::budget::{Budget, StrategyTrigger};
-use crate::event::ViewEdit;
+use crate::event::{ViewEdit, ViewOperation};
 use crate::history::{History, ViewItemKind};
-use crate::ids::{EditId, LogHandle};
+use crate::ids::{EditId, LogHandle, LogRange};
 use crate::message::Role;
 use crate::meter;
 use crate::strategy::{CompactionStrategy, ThresholdInput, TriggerThreshold};
@@ -334,6 +334,20 @@ pub fn plan_with(
         .or_else(|| prune::prune(&context))
         .or_else(|| context.compact())
         .unwrap_or_else(|| LastResortPlanner::new(&context).plan())
+}
+
+/// Returns whether an edit leaves out a part of the newest message: of the newest typed message, or of tool results
+/// that the model has not read yet.
+#[doc(hidden)]
+pub fn cuts_newest(history: &History, edit: &ViewEdit) -> bool {
+    let view = history.view();
+    let unread = view.iter().rev().take_while(|item| matches!(item.kind, ViewItemKind::Result { .. }));
+    let typed = history.newest_typed().and_then(|at| view.get(at));
+    let newest: Vec<LogRange> = unread.chain(typed).map(|item| item.range).collect();
+    edit.ops
+        .iter()
+        .map(ViewOperation::range)
+        .any(|op| newest.iter().any(|range| range.from <= op.to && op.from <= range.to))
 }
 
 /// Returns the edit that replaces an extract, which `stand_in` has committed, by the finished summary. The result is

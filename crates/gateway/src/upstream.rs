@@ -40,8 +40,9 @@ pub struct UpstreamOptions {
     /// The dialects in which the upstream takes requests unchanged. Requests in other dialects are translated. The
     /// default is the dialects that every server of the kind speaks; llama.cpp and vLLM speak all three.
     pub dialects: Vec<Dialect>,
-    /// Lets the gateway try further dialects if the server identifies itself as llama.cpp or vLLM. A server
-    /// that turns out not to speak a dialect gets translated requests again.
+    /// Lets the gateway try further dialects if the server identifies itself as llama.cpp or vLLM. A server that turns
+    /// out to have no path for a dialect, also for a listed one, gets translated requests from then on. Without it the
+    /// list is final.
     pub finds_dialects: bool,
     /// The models for clients. If the list is empty, the upstream takes any name.
     pub models: Vec<UpstreamModelEntry>,
@@ -75,7 +76,7 @@ impl UpstreamOptions {
             kind,
             endpoint: ModelEndpoint::new(kind.as_str(), base_url, ""),
             dialects: dialects(kind),
-            finds_dialects: kind == Kind::OpenAiCompatible,
+            finds_dialects: matches!(kind, Kind::OpenAiCompatible | Kind::OpenAi),
             models: Vec::new(),
             declared_of: BTreeMap::new(),
             usual_model: None,
@@ -96,6 +97,16 @@ fn dialects(kind: Kind) -> Vec<Dialect> {
         Kind::OpenAi => vec![Dialect::Responses, Dialect::Chat],
         Kind::Anthropic => vec![Dialect::Messages],
         Kind::Gemini | Kind::Ollama => Vec::new(),
+    }
+}
+
+/// Returns the dialect of translated requests to a kind of server; `None` if no client speaks it.
+fn own_dialect(kind: Kind) -> Option<Dialect> {
+    match kind {
+        Kind::OpenAiCompatible => Some(Dialect::Chat),
+        Kind::OpenAi => Some(Dialect::Responses),
+        Kind::Anthropic => Some(Dialect::Messages),
+        Kind::Gemini | Kind::Ollama => None,
     }
 }
 

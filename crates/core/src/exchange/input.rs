@@ -62,6 +62,11 @@ pub enum UpstreamFailure {
     Unreachable,
     /// The upstream is overloaded, broken or silent. Another one may do better.
     Temporary,
+    /// The upstream's window has no room for the parts of the request that must stay whole. Another one may have room.
+    TooSmall {
+        /// The window of the upstream, in tokens.
+        window_tokens: u64,
+    },
     /// Every upstream would fail in the same way.
     Final,
 }

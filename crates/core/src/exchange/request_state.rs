@@ -2,7 +2,7 @@
 
 use super::{
     Exchange, ExchangeEffect, ExchangeFailure, ExchangeInput, ExchangePhase, OverflowFacts, RelayOutcome,
-    ResponseFacts, ShorteningOutcome, UpstreamFailure,
+    ResponseFacts, ShorteningOutcome, SmallUpstream, UpstreamFailure,
 };
 use crate::attempt::{BareRefusal, BrokenAnswer, BrokenAnswerAction, MAX_LENGTH_RETRIES, UnnamedRefusal};
 
@@ -205,6 +205,7 @@ impl Exchange {
         }
         match outcome {
             ShorteningOutcome::Failed(failure) => self.fail_at_upstream(failure),
+            _ if self.has_untried_upstream() => self.ask_after_overflow(),
             _ => {
                 self.phase = ExchangePhase::Ended;
                 vec![ExchangeEffect::Fail(ExchangeFailure::TooLong)]
@@ -213,6 +214,10 @@ impl Exchange {
     }
 
     fn omit_or_relay(&mut self, facts: ResponseFacts) -> Vec<ExchangeEffect> {
+        // The client is told of a full window, and a part is left out for it, only if no other upstream has room.
+        if facts.overflow.is_some_and(|overflow| overflow.is_said) && self.has_untried_upstream() {
+            return self.ask_after_overflow();
+        }
         if facts.is_refusal {
             self.phase = ExchangePhase::OmittingPart(facts);
             return vec![ExchangeEffect::OmitPart];
@@ -247,10 +252,11 @@ impl Exchange {
                 self.phase = ExchangePhase::Preparing;
                 vec![ExchangeEffect::PrepareTranslated]
             }
-            RelayOutcome::Ready { failure: Some(failure), .. } if self.has_next_for(failure) => {
-                self.ask_next(failure)
-            }
-            RelayOutcome::Ready { is_stream, .. } => {
+            RelayOutcome::Ready { is_stream, failure, .. } => {
+                let next = failure.and_then(|failure| Some((self.next_after(failure)?, failure)));
+                if let Some((next, failure)) = next {
+                    return self.ask(next, failure);
+                }
                 self.phase = if is_stream { ExchangePhase::Answering } else { ExchangePhase::Ended };
                 vec![ExchangeEffect::NoteReachable(true), ExchangeEffect::Deliver]
             }
@@ -281,7 +287,7 @@ impl Exchange {
             ends_in_text: false,
             can_continue: false,
             // Another upstream answers sooner than a repetition at this one.
-            can_take_back: self.upstream + 1 == self.limits.upstreams,
+            can_take_back: !self.has_untried_upstream(),
         };
         // A client that is told of a long wait can do something else meanwhile.
         let is_long = asked_ms.is_some_and(|asked_ms| asked_ms > self.limits.retry.max_delay_ms);
@@ -295,28 +301,61 @@ impl Exchange {
 
     /// Gives an upstream up, and asks the next one if it may do better.
     fn fail_at_upstream(&mut self, failure: UpstreamFailure) -> Vec<ExchangeEffect> {
-        // The failure of the translated request would hide what the upstream said to the client's own.
-        if self.is_wire_fallback {
-            self.phase = ExchangePhase::Ended;
-            return vec![ExchangeEffect::NoteReachable(true), ExchangeEffect::DeliverFirst];
-        }
-        if self.has_next_for(failure) {
-            return self.ask_next(failure);
+        self.note_small_window(failure);
+        let is_too_small = matches!(failure, UpstreamFailure::TooSmall { .. });
+        // The failure of the translated request would hide what the upstream said to the client's own. A lack of room
+        // has nothing to do with the wire.
+        let next = self.next_after(failure).filter(|_| is_too_small || !self.is_wire_fallback);
+        if let Some(next) = next {
+            return self.ask(next, failure);
         }
         self.phase = ExchangePhase::Ended;
+        if self.is_wire_fallback {
+            return vec![ExchangeEffect::NoteReachable(true), ExchangeEffect::DeliverFirst];
+        }
         // The newest failure is the answer if no other upstream does better.
         vec![note_reachable(failure), ExchangeEffect::Fail(ExchangeFailure::Newest)]
     }
 
-    fn has_next_for(&self, failure: UpstreamFailure) -> bool {
-        failure != UpstreamFailure::Final && self.upstream + 1 < self.limits.upstreams
+    /// Remembers the upstream with the largest window among those without room.
+    fn note_small_window(&mut self, failure: UpstreamFailure) {
+        let UpstreamFailure::TooSmall { window_tokens } = failure else { return };
+        // Of equal windows the first one stays, because the upstreams are in the order of preference.
+        if self.largest.is_none_or(|largest| largest.window_tokens < window_tokens) {
+            self.largest = Some(SmallUpstream { upstream: self.upstream, window_tokens });
+        }
     }
 
-    fn ask_next(&mut self, failure: UpstreamFailure) -> Vec<ExchangeEffect> {
-        self.upstream += 1;
+    /// Returns whether an upstream is left that was not asked yet.
+    fn has_untried_upstream(&self) -> bool {
+        !self.is_last_resort && self.upstream + 1 < self.limits.upstreams
+    }
+
+    /// Returns the upstream to ask after a failure. After the last one it is that with the largest window of those
+    /// without room: an answer to a part of the newest message is better than none.
+    fn next_after(&self, failure: UpstreamFailure) -> Option<usize> {
+        if failure == UpstreamFailure::Final || self.is_last_resort {
+            return None;
+        }
+        if self.has_untried_upstream() {
+            return Some(self.upstream + 1);
+        }
+        self.largest.map(|largest| largest.upstream)
+    }
+
+    /// Asks another upstream after a failure.
+    fn ask(&mut self, upstream: usize, failure: UpstreamFailure) -> Vec<ExchangeEffect> {
+        self.is_last_resort = upstream <= self.upstream;
+        self.upstream = upstream;
         (self.is_wire_fallback, self.broken_answers) = (false, 0);
         let prepare = self.prepare();
         [note_reachable(failure)].into_iter().chain(prepare).collect()
+    }
+
+    /// Asks the next upstream in place of one that refuses the request for its length.
+    fn ask_after_overflow(&mut self) -> Vec<ExchangeEffect> {
+        let next = self.ask(self.upstream + 1, UpstreamFailure::Temporary);
+        [ExchangeEffect::DiscardResponse].into_iter().chain(next).collect()
     }
 }
 

@@ -150,6 +150,69 @@ fn the_next_upstream_is_asked_only_where_it_may_do_better() {
     }
 }
 
+/// A window without room for what must stay of a request.
+fn too_small(window_tokens: u64) -> UpstreamFailure {
+    UpstreamFailure::TooSmall { window_tokens }
+}
+
+#[test]
+fn the_newest_message_is_cut_only_where_no_upstream_has_room_and_then_for_the_largest_window() {
+    let mut exchange = exchange(3);
+    exchange.handle(ExchangeInput::Begin);
+    for (window_tokens, next) in [(4_000, 1), (9_000, 2), (8_000, 1)] {
+        assert!(!exchange.may_cut_newest());
+        let effects = exchange.handle(ExchangeInput::NotPrepared(too_small(window_tokens)));
+        assert_eq!(
+            effects,
+            [ExchangeEffect::NoteReachable(true), ExchangeEffect::Prepare { upstream: next }]
+        );
+    }
+    assert!(exchange.may_cut_newest());
+    let effects = exchange.handle(ExchangeInput::NotPrepared(too_small(9_000)));
+    assert_eq!(effects.last(), Some(&ExchangeEffect::Fail(ExchangeFailure::Newest)));
+    assert!(exchange.is_over());
+
+    assert!(sent(1).may_cut_newest(), "no other upstream is there to have room");
+}
+
+#[test]
+fn an_upstream_with_room_that_fails_leaves_the_request_to_the_largest_of_the_others() {
+    let mut exchange = exchange(2);
+    exchange.handle(ExchangeInput::Begin);
+    exchange.handle(ExchangeInput::NotPrepared(too_small(4_000)));
+    assert_eq!(exchange.handle(ExchangeInput::Prepared { can_shorten: true }), [ExchangeEffect::Send]);
+    let failed =
+        ExchangeInput::NoResponse { failure: UpstreamFailure::Unreachable, broke_off: false, asked_ms: None };
+    let effects = exchange.handle(failed);
+    assert_eq!(effects, [ExchangeEffect::NoteReachable(false), ExchangeEffect::Prepare { upstream: 0 }]);
+    assert!(exchange.may_cut_newest());
+}
+
+#[test]
+fn a_refusal_for_length_goes_to_the_client_only_from_the_last_upstream() {
+    let mut exchange = exchange(2);
+    exchange.handle(ExchangeInput::Begin);
+    // The client owns the conversation, so nothing is left out of it.
+    exchange.handle(ExchangeInput::Prepared { can_shorten: false });
+    assert_eq!(
+        exchange.handle(ExchangeInput::Responded(overflow())),
+        [
+            ExchangeEffect::DiscardResponse,
+            ExchangeEffect::NoteReachable(true),
+            ExchangeEffect::Prepare { upstream: 1 },
+        ]
+    );
+    exchange.handle(ExchangeInput::Prepared { can_shorten: false });
+    assert_eq!(exchange.handle(ExchangeInput::Responded(overflow())), [ExchangeEffect::OmitPart]);
+
+    let mut exchange = sent(2);
+    exchange.handle(ExchangeInput::Responded(overflow()));
+    exchange.handle(ExchangeInput::OutputLowered(false));
+    let failed = ShorteningOutcome::Failed(too_small(4_000));
+    let effects = exchange.handle(ExchangeInput::Shortened(failed));
+    assert_eq!(effects.last(), Some(&ExchangeEffect::Prepare { upstream: 1 }));
+}
+
 #[test]
 fn an_answer_that_breaks_off_at_once_is_asked_for_again_at_the_only_upstream() {
     let mut exchange = sent(1);

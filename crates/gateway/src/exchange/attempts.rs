@@ -110,6 +110,12 @@ impl UpstreamAttempt {
         &self.editor().budget
     }
 
+    /// Sets whether the newest message may be cut to make the request fit. It may not while another upstream may have
+    /// room for the whole message.
+    pub(super) fn set_may_cut_newest(&mut self, may_cut: bool) {
+        self.fitter.editor.budget.may_cut_newest = may_cut;
+    }
+
     /// Returns the conversation with its names.
     pub(super) fn memo(&self) -> &ConversationMemo {
         &self.editor().memo
@@ -297,6 +303,7 @@ impl UpstreamAttempt {
         policy.enabled &= !overrides.off;
         let no_recall_reason = OnceLock::new();
         let request = TargetedRequest {
+            dialect_support: target.speaks(exchange.wire.dialect()),
             proxied: exchange,
             target,
             limits,
@@ -316,7 +323,13 @@ impl UpstreamAttempt {
         );
         let request = Arc::new(request);
         let editor = ViewEditor {
-            budget: RequestBudget { request: Arc::clone(&request), window, policy, max_output_tokens: None },
+            budget: RequestBudget {
+                request: Arc::clone(&request),
+                window,
+                policy,
+                max_output_tokens: None,
+                may_cut_newest: true,
+            },
             memo: ConversationMemo::new(Arc::clone(&request)),
             request: Arc::clone(&request),
             totals,

@@ -20,7 +20,7 @@ use super::prepare::OutboundRequest;
 use super::replicas::ordered_targets;
 use super::request_log::whole_ms;
 use super::send::is_payment_due;
-use super::upstream_errors::readable;
+use super::upstream_errors::{names_missing_resource, readable, reword_error};
 use super::upstream_response::{OverflowResponse, RelayDecision, UpstreamResponse};
 use super::usage_totals::UsageTotals;
 use super::{ProxiedRequest, UpstreamAttempt, UpstreamDisposition, no_upstream};
@@ -53,6 +53,14 @@ pub(super) struct ExchangeDriver {
     /// The response on the client's wire, before the request was translated.
     first: Option<UpstreamDisposition>,
     failure: Option<GatewayError>,
+    /// The newest upstream before the present one that failed and may answer a little later.
+    busy: Option<BusyUpstream>,
+}
+
+/// An upstream that failed and may answer a little later.
+struct BusyUpstream {
+    failure: GatewayError,
+    window_tokens: u64,
 }
 
 /// The outcome of an effect.
@@ -90,6 +98,7 @@ impl ExchangeDriver {
             relayed: None,
             first: None,
             failure: None,
+            busy: None,
         }
     }
 
@@ -143,7 +152,7 @@ impl ExchangeDriver {
                     "the translated request failed too: the client gets the response to its own wire"
                 );
                 // Not only the path is at fault, so the verdict about the wire is withdrawn.
-                self.target()?.does_not_speak(self.request.wire.dialect(), false);
+                self.target()?.server.set_lacks_path(self.request.wire.dialect(), false);
                 return Ok(EffectOutcome::answer(self.readable(Ok(first))?));
             }
             ExchangeEffect::Fail(reason) => return self.fail(reason),
@@ -182,6 +191,7 @@ impl ExchangeDriver {
                     "the next upstream is asked"
                 );
             }
+            self.note_busy();
             // What the failed upstream cost stays in the totals: the client pays for it.
             self.totals.try_elsewhere();
         }
@@ -201,7 +211,7 @@ impl ExchangeDriver {
                 "the upstream has no path for this wire, and gets the request translated"
             );
             // Noted before the attempt, which then translates.
-            target.does_not_speak(self.request.wire.dialect(), true);
+            target.server.set_lacks_path(self.request.wire.dialect(), true);
         }
         self.totals.try_elsewhere();
         let prepared = self.prepare().await;
@@ -228,10 +238,10 @@ impl ExchangeDriver {
             }
         };
         self.adapted = Some(Arc::clone(&adapted));
-        // Read before the attempt, whose answer may change what is known of the upstream's wires.
-        let is_sure = target.speaks(self.request.wire.dialect()) == DialectSupport::Yes;
         let mut attempt = UpstreamAttempt::find(adapted, target, Arc::clone(&self.totals)).await;
-        self.may_lack_path = !is_sure && !attempt.request.needs_translation();
+        attempt.set_may_cut_newest(self.exchange.may_cut_newest());
+        let is_unsure = attempt.request.dialect_support == DialectSupport::Perhaps;
+        self.may_lack_path = is_unsure && !attempt.request.needs_translation();
         self.outbound = attempt.prepare().await?;
         let can_shorten = attempt.memo().conversation.is_some();
         self.attempt = Some(attempt);
@@ -425,10 +435,11 @@ impl ExchangeDriver {
                 });
             }
         };
+        let lacks_path = self.may_lack_path && has_no_path(&opened, &self.target()?.model);
         let outcome = RelayOutcome::Ready {
             is_stream: !is_whole && !matches!(opened, UpstreamDisposition::Whole(..)),
             failure: failure_of(&opened),
-            lacks_path: self.may_lack_path && has_no_path(&opened),
+            lacks_path,
         };
         self.relayed = Some(opened);
         Ok(outcome)
@@ -445,16 +456,43 @@ impl ExchangeDriver {
                 self.attempt.as_ref().ok_or_else(incomplete)?.review().too_long(outbound, said.as_deref())
             }
             // `Newest`, and whatever is added later.
-            _ => self.failure.take().ok_or_else(incomplete)?,
+            _ => {
+                let newest = self.failure.take().ok_or_else(incomplete)?;
+                let window_tokens = self.target()?.window_seen().tokens;
+                let is_full = newest.kind == GatewayErrorKind::DoesNotFit;
+                // An upstream with more room is only busy, so the client can ask again.
+                let busy = self.busy.take().filter(|busy| is_full && busy.window_tokens > window_tokens);
+                busy.map_or(newest, |busy| busy.failure)
+            }
         };
         Ok(EffectOutcome::answer(self.readable(Err(fault))?))
     }
 
     /// Keeps a failure, and returns its kind.
     fn note_failure(&mut self, fault: GatewayError) -> UpstreamFailure {
-        let kind = kind_of_fault(&fault);
+        let kind = match self.targets.get(self.upstream) {
+            Some(target) if fault.kind == GatewayErrorKind::DoesNotFit => {
+                UpstreamFailure::TooSmall { window_tokens: target.window_seen().tokens }
+            }
+            _ => kind_of_fault(&fault),
+        };
         self.failure = Some(fault);
         kind
+    }
+
+    /// Notes the present upstream with its failure if it may answer a little later.
+    fn note_busy(&mut self) {
+        let Some(target) = self.targets.get(self.upstream) else { return };
+        let failure = match &self.relayed {
+            Some(UpstreamDisposition::Whole(status, _, bytes)) => {
+                Some(reword_error(*status, &String::from_utf8_lossy(bytes)))
+            }
+            Some(UpstreamDisposition::Failed(fault, ..)) => Some(fault.clone()),
+            Some(UpstreamDisposition::Stream(..)) | None => self.failure.clone(),
+        };
+        let passing = failure.filter(|fault| kind_of_fault(fault) != UpstreamFailure::Final);
+        let window_tokens = target.window_seen().tokens;
+        self.busy = passing.map(|failure| BusyUpstream { failure, window_tokens }).or(self.busy.take());
     }
 
     /// Returns the reason why the newest upstream gave no answer, for the log.
@@ -483,13 +521,17 @@ fn incomplete() -> GatewayError {
     GatewayError::new(GatewayErrorKind::Internal, "the exchange has ended without an answer")
 }
 
-/// Returns whether the answer says that the upstream has no such path.
-fn has_no_path(opened: &UpstreamDisposition) -> bool {
+/// Returns whether the answer says that the upstream has no such path. A server that names the missing model has the
+/// path.
+fn has_no_path(opened: &UpstreamDisposition, model: &str) -> bool {
     match opened {
-        UpstreamDisposition::Whole(status, ..) => matches!(
-            *status,
-            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
-        ),
+        UpstreamDisposition::Whole(status, _, bytes) => {
+            let is_missing = matches!(
+                *status,
+                StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
+            );
+            is_missing && !names_missing_resource(bytes, model)
+        }
         UpstreamDisposition::Stream(..) | UpstreamDisposition::Failed(..) => false,
     }
 }

@@ -5,6 +5,7 @@
 //! of the conversation orders them (Thaler and Ravishankar 1998). A new replica takes its share of conversations from
 //! all others, and a lost one spreads its own over all others. A replica with more than its share of requests is passed
 //! over (bounded loads, Mirrokni et al. 2016). Upstreams that are no replicas of each other keep the order of the file.
+//! An upstream without room for a request is found in its preparation, and the exchange goes on with the next one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

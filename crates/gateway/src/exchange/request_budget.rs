@@ -11,6 +11,7 @@ use longhaul_core::plan::{CompactionPolicy, Plan, PlanTrigger, SummaryRejection}
 use longhaul_core::{meter, plan};
 use longhaul_providers::connect::Kind;
 use longhaul_providers::{LimitSource, anthropic};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 use longhaul_wire::overflow::ReportedOverflow;
 
 use super::PreparationReport;
@@ -36,6 +37,8 @@ pub(super) struct RequestBudget {
     pub(super) policy: CompactionPolicy,
     /// The output limit that a refusal has left for the answer, in tokens.
     pub(super) max_output_tokens: Option<u64>,
+    /// `false` while another upstream may have room for the whole newest message.
+    pub(super) may_cut_newest: bool,
 }
 
 impl RequestBudget {
@@ -154,6 +157,23 @@ impl RequestBudget {
     /// Returns the plan of the policy for a history.
     pub(super) fn plan(&self, history: &History, fixed: u64, trigger: &PlanTrigger) -> Plan {
         self.plan_by(&self.policy, history, fixed, trigger)
+    }
+
+    /// Checks that a plan keeps the newest message whole where another upstream may have room for it.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if the plan cuts the message.
+    pub(super) fn check_newest(&self, history: &History, plan: &Plan) -> Result<(), GatewayError> {
+        match plan {
+            Plan::Edit(edit) if !self.may_cut_newest && plan::cuts_newest(history, edit) => {
+                let message = format!(
+                    "the newest message has no room as a whole in the window of {} tokens",
+                    self.window.tokens
+                );
+                Err(GatewayError::new(GatewayErrorKind::DoesNotFit, message))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns whether a history fits by the policy's plan.

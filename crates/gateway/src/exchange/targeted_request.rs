@@ -42,6 +42,9 @@ pub(super) struct TargetedRequest {
     pub(super) proxied: Arc<ProxiedRequest>,
     pub(super) target: Arc<UpstreamTarget>,
     pub(super) limits: Limits,
+    /// The server's support for the caller's dialect, as it was known at the start of the attempt. Another request may
+    /// learn more meanwhile, and an answer that has begun must go on in its dialect.
+    pub(super) dialect_support: DialectSupport,
     /// The configured compaction, before substitutes and the request's overrides.
     pub(super) compaction_setup: CompactionSetup,
     /// The reason why the model gets no `recall` tool, computed when first needed.
@@ -64,7 +67,7 @@ impl TargetedRequest {
     /// Returns whether the request is translated, because the upstream does not speak the caller's dialect or does not
     /// know its tools.
     pub(super) fn needs_translation(&self) -> bool {
-        self.target.speaks(self.proxied.wire.dialect()) == DialectSupport::No || self.has_unknown_namespaces()
+        self.dialect_support == DialectSupport::No || self.has_unknown_namespaces()
     }
 
     /// Returns whether the request has tools in namespaces that the upstream does not know. Only OpenAI's own server

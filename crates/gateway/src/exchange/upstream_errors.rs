@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use longhaul_providers::connect::Kind;
+use longhaul_providers::http::is_page;
 use serde_json::Value;
 
 use super::send::kind_of;
@@ -12,6 +13,11 @@ use super::{ProxiedRequest, UpstreamDisposition};
 use crate::upstream::{UpstreamServer, UpstreamTarget};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, is_error_of};
 use longhaul_wire::server_error;
+
+/// The words of servers that have the path, and lack what a request names: a model, a deployment, an earlier answer, an
+/// item, a file, or a provider for the model.
+const RESOURCE_WORDS: [&str; 6] =
+    ["model", "deployment", "previous_response", "with id", "no such file object", "endpoints found"];
 
 /// The maximum number of quoted characters.
 const MOST_SAID_CHARS: usize = 200;
@@ -101,6 +107,19 @@ pub(crate) fn reword_error(status: StatusCode, said: &str) -> GatewayError {
     let suffix = format!(" (HTTP {})", status.as_u16());
     let message = fault.message.strip_suffix(&suffix).unwrap_or(&fault.message).to_owned();
     GatewayError { status, message, ..fault }
+}
+
+/// Returns whether the error of a missing thing names the model or another thing than a path. The path is there then.
+pub(super) fn names_missing_resource(bytes: &[u8], model: &str) -> bool {
+    // A web page was written by no API, and may have any word.
+    if is_page(bytes) {
+        return false;
+    }
+    // Quotes within JSON are escaped.
+    let said = String::from_utf8_lossy(bytes).replace('\\', "").to_lowercase();
+    let model = model.to_lowercase();
+    let is_quoted = |quote: &str| !model.is_empty() && said.contains(&format!("{quote}{model}{quote}"));
+    RESOURCE_WORDS.iter().any(|word| said.contains(word)) || ["\"", "'", "`"].into_iter().any(is_quoted)
 }
 
 /// Returns whether an API has written the error. A proxy before the upstream may answer with a web page.

@@ -272,6 +272,8 @@ impl ViewEditor {
                     let policy = if with_summaries { own.clone() } else { without_summaries(own.clone()) };
                     let planned = || self.budget.plan_by(&policy, &log.history, fixed, trigger);
                     plan = self.request.work(planned).await;
+                    // Checked before the hook is asked, because the next upstream may shorten nothing.
+                    self.budget.check_newest(&log.history, &plan)?;
                     EditChoiceInput::Planned(PlanKind::of(&plan))
                 }
                 EditChoiceEffect::AskHook => {

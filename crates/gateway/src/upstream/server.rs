@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use longhaul_providers::DeclaredLimits;
 use longhaul_providers::http::{BaseUrl, HttpTimeouts, Secret, is_page, proxy_answer_hint};
-use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
+use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind};
 use tokio::time::Instant;
 
 use super::{UpstreamModelEntry, UpstreamOptions, UpstreamTarget};
@@ -41,6 +41,8 @@ pub(crate) struct UpstreamServer {
     away_since: Mutex<Option<Instant>>,
     /// The number of requests in flight.
     pub(crate) in_flight: Arc<AtomicUsize>,
+    /// The dialects for which the server turned out to have no path.
+    unspoken: Mutex<Vec<Dialect>>,
 }
 
 impl UpstreamServer {
@@ -72,6 +74,7 @@ impl UpstreamServer {
             models: Mutex::default(),
             away_since: Mutex::default(),
             in_flight: Arc::default(),
+            unspoken: Mutex::default(),
         })
     }
 
@@ -100,6 +103,19 @@ impl UpstreamServer {
             ),
             _ => {}
         }
+    }
+
+    /// Returns whether the server turned out to have no path for a dialect.
+    pub(super) fn lacks_path(&self, dialect: Dialect) -> bool {
+        self.unspoken.lock().unwrap_or_else(PoisonError::into_inner).contains(&dialect)
+    }
+
+    /// Records whether the server has no path for a dialect. The path is the same for all models.
+    pub(crate) fn set_lacks_path(&self, dialect: Dialect, is_so: bool) {
+        let mut unspoken = self.unspoken.lock().unwrap_or_else(PoisonError::into_inner);
+        // The list must not grow with each verdict.
+        unspoken.retain(|known| *known != dialect);
+        unspoken.extend(is_so.then_some(dialect));
     }
 
     /// Returns the configured model for requests without a model.

@@ -19,7 +19,7 @@ use longhaul_wire::edit::Dialect;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::UpstreamServer;
+use super::{UpstreamServer, own_dialect};
 use crate::gateway::SetupError;
 use crate::window::KnownWindow;
 
@@ -51,8 +51,6 @@ pub(crate) struct UpstreamTarget {
     largest: AtomicU64,
     /// Set if the server's counts are much lower than the gateway's for requests read whole.
     counts_less: AtomicBool,
-    /// The dialects that the server turned out not to speak.
-    unspoken: Mutex<Vec<Dialect>>,
 }
 
 /// The support of a server for unchanged requests of a dialect.
@@ -120,7 +118,6 @@ impl UpstreamTarget {
             suspected: AtomicU64::new(0),
             largest: AtomicU64::new(0),
             counts_less: AtomicBool::new(false),
-            unspoken: Mutex::default(),
             server,
         })
     }
@@ -206,7 +203,7 @@ impl UpstreamTarget {
     }
 
     /// Returns the window if known without a query.
-    pub(super) fn window_seen(&self) -> KnownWindow {
+    pub(crate) fn window_seen(&self) -> KnownWindow {
         self.window(&self.limits_read().unwrap_or_else(|| self.limits_by_catalog()))
     }
 
@@ -355,25 +352,19 @@ impl UpstreamTarget {
     /// [`limits`](Self::limits).
     pub(crate) fn speaks(&self, dialect: Dialect) -> DialectSupport {
         let upstream = &self.server.upstream;
-        if upstream.dialects.contains(&dialect) {
+        let is_listed = upstream.dialects.contains(&dialect);
+        // Requests are translated to the own dialect, so nothing replaces that one.
+        if is_listed && (!upstream.finds_dialects || own_dialect(upstream.kind) == Some(dialect)) {
             return DialectSupport::Yes;
         }
-        let unspoken = self.unspoken.lock().unwrap_or_else(PoisonError::into_inner);
-        let may = upstream.finds_dialects && !unspoken.contains(&dialect);
-        // Only these two speak all three dialects, and only in newer versions.
-        if may && self.is_of_family(&["vllm", "llama.cpp"]) {
+        // Of the servers whose kind does not tell, only these two speak all three dialects, and only in newer versions.
+        // A server that only speaks like OpenAI's may lack one of the two listed.
+        let may = is_listed || self.is_of_family(&["vllm", "llama.cpp"]);
+        if may && upstream.finds_dialects && !self.server.lacks_path(dialect) {
             DialectSupport::Perhaps
         } else {
             DialectSupport::No
         }
-    }
-
-    /// Records whether the server has no path for a dialect.
-    pub(crate) fn does_not_speak(&self, dialect: Dialect, is_so: bool) {
-        let mut unspoken = self.unspoken.lock().unwrap_or_else(PoisonError::into_inner);
-        // The list must not grow with each verdict.
-        unspoken.retain(|known| *known != dialect);
-        unspoken.extend(is_so.then_some(dialect));
     }
 
     /// Returns whether the server is of a self-hosted kind.

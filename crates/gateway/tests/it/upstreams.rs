@@ -5,14 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_gateway::{ClientRequest, GatewayOptions, UpstreamModelEntry, UpstreamOptions};
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::strategy::TruncationStrategy;
+use longhaul_gateway::{ClientRequest, Gateway, GatewayOptions, UpstreamModelEntry, UpstreamOptions};
 use longhaul_providers::DeclaredLimits;
 use longhaul_providers::connect::Kind;
 use longhaul_providers::http::Secret;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
-use crate::model::call;
+use crate::model::{call, events};
 use crate::upstream::*;
 
 fn model(name: &str, upstream_name: &str) -> UpstreamModelEntry {
@@ -265,6 +267,173 @@ async fn a_server_that_speaks_several_dialects_is_found_out() {
         let asked: Vec<String> = server.received().into_iter().map(|sent| sent.path).collect();
         assert_eq!(asked, paths);
     }
+}
+
+/// A server of OpenAI's kind that speaks Responses only, and answers every other path with `status` and `lost`.
+async fn responses_only(status: u16, lost: &'static str) -> ScriptedUpstream {
+    ScriptedUpstream::start_without_pages(move |request| match request.path.as_str() {
+        "/v1/responses" => {
+            UpstreamAnswer::Events(events(Dialect::Responses, "a", "translated", (5, 1)), Duration::ZERO)
+        }
+        _ => UpstreamAnswer::Text(status, "application/json", lost.to_owned()),
+    })
+    .await
+}
+
+fn paths(server: &ScriptedUpstream) -> Vec<String> {
+    server.received().into_iter().map(|sent| sent.path).collect()
+}
+
+#[tokio::test]
+async fn clients_of_chat_completions_are_translated_to_a_server_that_has_only_responses() {
+    for (status, lost) in [
+        (404, r#"{"error":{"message":"no path","type":"not_found"}}"#),
+        (404, r#"{"detail":"Not Found"}"#),
+        (404, "404 page not found"),
+        (404, ""),
+        (404, "<html><body>We have no such page, but many model trains.</body></html>"),
+        (
+            404,
+            r#"{"error":{"message":"Unknown request URL: POST /v1/chat/completions","type":"invalid_request_error","code":"unknown_url"}}"#,
+        ),
+        (405, r#"{"detail":"Method Not Allowed"}"#),
+    ] {
+        let server = responses_only(status, lost).await;
+        let gateway = gateway(waiting(vec![UpstreamOptions::new("up", Kind::OpenAi, server.url("/v1"))]));
+        // What is learned holds for all models of the server.
+        for model in ["first", "first", "second"] {
+            let reply = gateway.answer(ask(model)).await;
+            assert_eq!(reply.status, StatusCode::OK, "{lost}");
+            let said = body_json(reply).await;
+            assert_eq!(said["choices"][0]["message"]["content"], "translated", "{lost}");
+        }
+        assert_eq!(
+            paths(&server),
+            ["/v1/chat/completions", "/v1/responses", "/v1/responses", "/v1/responses"],
+            "{lost}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_missing_model_or_resource_is_no_missing_path() {
+    for lost in [
+        r#"{"error":{"message":"The model `coder` does not exist","code":"model_not_found"}}"#,
+        r#"{"error":{"message":"\"coder\" not found, try pulling it first"}}"#,
+        r#"{"error":{"message":"Item with id 'rs_1' not found.","type":"invalid_request_error"}}"#,
+    ] {
+        let server = responses_only(404, lost).await;
+        let gateway = gateway(waiting(vec![UpstreamOptions::new("up", Kind::OpenAi, server.url("/v1"))]));
+        assert_eq!(gateway.answer(ask("coder")).await.status, StatusCode::NOT_FOUND, "{lost}");
+        assert!(!paths(&server).contains(&"/v1/responses".to_owned()), "{lost}");
+    }
+}
+
+/// Tokens of the windows of two upstreams, and of a text that only the larger one holds.
+const SMALL: u64 = 4_000;
+const LARGE: u64 = 32_000;
+const TEXT: usize = 8_000;
+
+fn sized(server: &ScriptedUpstream, name: &str, window: u64) -> UpstreamOptions {
+    let mut upstream = named(server, name, Vec::new());
+    upstream.endpoint.declared.window = Some(window);
+    upstream
+}
+
+/// A gateway that asks no model for summaries.
+fn truncating(upstreams: Vec<UpstreamOptions>) -> Gateway {
+    let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
+    gateway(GatewayOptions { policy, attempts: 1, ..waiting(upstreams) })
+}
+
+/// A server that answers each request, and counts `input` tokens.
+async fn fine(input: u64) -> ScriptedUpstream {
+    start_upstream(move |_, _| UpstreamAnswer::Json(200, said("fine", input, 1))).await
+}
+
+/// Conversations whose system prompt or newest message has no room in the small window.
+fn long_conversations() -> [Vec<Value>; 3] {
+    let text = words(TEXT, 1);
+    let calls =
+        json!([{ "id": "c1", "type": "function", "function": { "name": "read", "arguments": "{}" } }]);
+    [
+        vec![json!({ "role": "system", "content": text }), user("hi")],
+        vec![user("hi"), assistant("hello"), user(text.as_str())],
+        vec![
+            user("read it"),
+            json!({ "role": "assistant", "content": null, "tool_calls": calls }),
+            json!({ "role": "tool", "tool_call_id": "c1", "content": text }),
+        ],
+    ]
+}
+
+#[tokio::test]
+async fn a_request_goes_to_the_upstream_whose_window_has_room_for_it() {
+    for messages in long_conversations() {
+        let (small, large) = (fine(9).await, fine(TEXT as u64).await);
+        let gateway = truncating(vec![sized(&small, "small", SMALL), sized(&large, "large", LARGE)]);
+        let reply = gateway.answer(chat(request(&messages, false))).await;
+        assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "large"));
+        assert!(small.received().is_empty());
+        assert_eq!(large.received()[0].messages(), messages, "nothing is cut");
+        // A request that fits keeps the order of the file.
+        let reply = gateway.answer(chat(request(&[user("a short question")], false))).await;
+        assert_eq!(header(&reply, "x-longhaul-upstream"), "small");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_that_names_a_small_window_leads_to_the_next_upstream() {
+    let refused = json!({ "error": {
+        "message": "This model's maximum context length is 4096 tokens. However, your messages resulted in 8100 tokens.",
+        "type": "invalid_request_error", "code": "context_length_exceeded" } });
+    for messages in long_conversations() {
+        let refused = refused.clone();
+        let small = start_upstream(move |_, _| UpstreamAnswer::Json(400, refused.clone())).await;
+        let large = fine(TEXT as u64).await;
+        // Nobody states a window.
+        let unstated = |name: &str, server: &ScriptedUpstream| {
+            UpstreamOptions::new(name, Kind::OpenAiCompatible, server.url("/v1"))
+        };
+        let gateway = truncating(vec![unstated("small", &small), unstated("large", &large)]);
+        let reply = gateway.answer(chat(request(&messages, false))).await;
+        assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "large"));
+        assert_eq!(small.received().len(), 1);
+        assert_eq!(large.received()[0].messages(), messages, "nothing is cut");
+    }
+}
+
+#[tokio::test]
+async fn where_no_upstream_has_room_the_largest_window_gets_the_cut_message() {
+    let (larger, smaller) = (fine(3_000).await, fine(3_000).await);
+    let upstreams = vec![sized(&larger, "larger", 2 * SMALL), sized(&smaller, "smaller", SMALL)];
+    let gateway = truncating(upstreams);
+    let long = request(&[user(words(3 * TEXT, 1))], false);
+    let reply = gateway.answer(chat(long.clone())).await;
+    assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "larger"));
+    assert!(larger.received()[0].body.len() < long.len() / 2, "the message is cut");
+    assert!(smaller.received().is_empty());
+    // A system prompt cannot be cut.
+    let prompt = json!({ "role": "system", "content": words(3 * TEXT, 1) });
+    let reply = gateway.answer(chat(request(&[prompt, user("hi")], false))).await;
+    assert_eq!(reply.status, StatusCode::BAD_REQUEST);
+    assert_eq!((larger.received().len(), smaller.received().len()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_message_is_cut_where_the_upstream_with_room_fails() {
+    let small = fine(1_500).await;
+    let large =
+        start_upstream(|_, _| UpstreamAnswer::Json(503, json!({ "error": { "message": "not now" } }))).await;
+    let gateway = truncating(vec![sized(&small, "small", SMALL), sized(&large, "large", LARGE)]);
+    let reply = gateway.answer(chat(request(&[user(words(TEXT, 1))], false))).await;
+    assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "small"));
+    assert_eq!(large.received().len(), 1);
+    // Only the large window holds the system prompt, so the client is told that its server is busy.
+    let prompt = json!({ "role": "system", "content": words(TEXT, 1) });
+    let reply = gateway.answer(chat(request(&[prompt, user("hi")], false))).await;
+    assert_eq!(reply.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!((small.received().len(), large.received().len()), (1, 2));
 }
 
 #[tokio::test]

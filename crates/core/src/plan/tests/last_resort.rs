@@ -48,6 +48,24 @@ fn the_last_resort_goes_down_step_by_step() {
 }
 
 #[test]
+fn an_edit_cuts_the_newest_message_only_if_it_touches_what_the_model_has_not_read() {
+    let last_edit = |log: &Log| edit(log.routine(8_000, &policy("reactive-overflow")));
+    let mut log = Log::new();
+    log.typed(&" word".repeat(12_000));
+    assert!(cuts_newest(&log.history, &last_edit(&log)), "a typed message");
+
+    let mut log = Log::new();
+    log.typed("work");
+    log.step("read", 12_000);
+    assert!(cuts_newest(&log.history, &last_edit(&log)), "an unread result");
+
+    let mut log = Log::new();
+    log.typed("work");
+    log.say(&" word".repeat(12_000));
+    assert!(!cuts_newest(&log.history, &last_edit(&log)), "an earlier answer");
+}
+
+#[test]
 fn a_message_longer_than_the_window_is_shown_by_its_ends() {
     let text =
         format!("Find the fault in this log.\n{}\nNever touch main.rs.", "a line of it\n".repeat(9_000));
