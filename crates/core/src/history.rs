@@ -41,7 +41,9 @@ pub use summaries::SummaryWriterRecord;
 #[cfg(test)]
 pub(crate) use view::cleared_groups;
 pub use view::{LogEntry, LogEntryKind, ViewItem, ViewItemKind, ViewUnit, ViewUnitKind, join, units};
-pub(crate) use view::{ResultPlaceholder, cleared_groups_beside, hash as hash_of, is_object, merged, span};
+pub(crate) use view::{
+    ResultPlaceholder, cleared_groups_beside, cut_groups, hash as hash_of, is_object, merged, span,
+};
 
 use limits::LimitState;
 use log::SessionLog;

@@ -18,6 +18,9 @@ const TRIES: u32 = 16;
 /// The share of the head when both ends are kept, in percent.
 const HEAD_PERCENT: u64 = 20;
 
+/// The length of each end of a text that [`both_ends`] cuts, in characters, where the room is small.
+pub(crate) const MIN_END_CHARS: u64 = 60;
+
 /// The largest distance to a line end to which a cut moves, in bytes.
 const LINE_SEARCH_BYTES: usize = 2_000;
 
@@ -97,6 +100,44 @@ pub fn truncate(
     Some(TextEnds { head: "", tail: "" }.cut(total_chars))
 }
 
+/// Cuts a text to its beginning and end in at most `max_tokens` tokens, with the note of [`left_out`] between them. The
+/// ends have at least `min_chars` characters together, also where they have more tokens. `None` if the text has no more
+/// characters.
+///
+/// Unlike [`truncate`], this keeps no room for the longest marker, and uses the limit up to the last word. The marker of
+/// a cut result in a view costs more than the whole text of a small result.
+pub(crate) fn both_ends(
+    text: &str,
+    max_tokens: u64,
+    min_chars: u64,
+    counter: &MessageTokenCounter,
+) -> Option<TruncatedText> {
+    let total_chars = text.chars().count() as u64;
+    if total_chars <= min_chars {
+        return None;
+    }
+    let note = left_out(total_chars);
+    // `low` characters are kept in any case or fit, and `high` characters are all or do not fit.
+    let (mut low, mut high) = (min_chars, total_chars);
+    let mut ends = TextEnds::choose_both(text, low);
+    while high - low > 1 + low / 128 {
+        // In steps that double at first: the kept part of a long text is often short, and counting takes time.
+        let middle = low.saturating_mul(2).clamp(low + 1, low + (high - low) / 2);
+        let longer = TextEnds::choose_both(text, middle);
+        if counter.text(&longer.with(&note)) <= max_tokens {
+            (low, ends) = (middle, longer);
+        } else {
+            high = middle;
+        }
+    }
+    Some(ends.cut(total_chars))
+}
+
+/// Returns the note in place of `chars` characters of a result that a view shows by its beginning and end.
+pub(crate) fn left_out(chars: u64) -> String {
+    format!("[{chars} characters left out]")
+}
+
 /// Returns a number of characters that should fit, at most three quarters of `chars`.
 fn shorter(chars: u64, max_tokens: u64, tokens: u64) -> u64 {
     // The marker takes up to 60 tokens, and does not shrink with the text.
@@ -118,7 +159,17 @@ impl<'a> TextEnds<'a> {
             TruncationMode::Tail => 0,
             TruncationMode::Both => chars * HEAD_PERCENT / 100,
         };
-        let tail_chars = chars - head_chars;
+        Self::with_lengths(text, head_chars, chars - head_chars)
+    }
+
+    /// Returns both ends of `text`, together at most `chars` characters. The head has [`MIN_END_CHARS`] where `chars` are
+    /// few. `chars` is less than the text has.
+    fn choose_both(text: &'a str, chars: u64) -> Self {
+        let head_chars = (chars * HEAD_PERCENT / 100).max(MIN_END_CHARS.min(chars / 2));
+        Self::with_lengths(text, head_chars, chars - head_chars)
+    }
+
+    fn with_lengths(text: &'a str, head_chars: u64, tail_chars: u64) -> Self {
         let head = first_chars(text, head_chars);
         // The tail is taken from behind the head, so that the ends never overlap.
         let tail = last_chars(text.get(head.len()..).unwrap_or_default(), tail_chars);

@@ -390,9 +390,27 @@ pub(crate) fn cleared_groups_beside(
     counter: &MessageTokenCounter,
     has_recall: bool,
 ) -> TokensByScript {
+    placeholder_groups(seq, ResultExcerpt { text: lines, cut: false }, counter, has_recall)
+}
+
+/// Returns the tokens of the result that is stored at `seq` if the view shows only its beginning and end in `excerpt`.
+pub(crate) fn cut_groups(
+    seq: Seq,
+    excerpt: &str,
+    counter: &MessageTokenCounter,
+    has_recall: bool,
+) -> TokensByScript {
+    placeholder_groups(seq, ResultExcerpt { text: excerpt, cut: true }, counter, has_recall)
+}
+
+fn placeholder_groups(
+    seq: Seq,
+    excerpt: ResultExcerpt<'_>,
+    counter: &MessageTokenCounter,
+    has_recall: bool,
+) -> TokensByScript {
     // Call id and status are not counted, so an empty result stands for the real one.
     let result = super::closing_result(&"".into(), ToolStatus::Completed, "");
-    let excerpt = ResultExcerpt { text: lines, cut: false };
     sent_groups(&cleared_message(seq, &result, excerpt, has_recall), counter)
 }
 

@@ -13,19 +13,23 @@ use super::earlier_summary::{EarlierSummary, with_less_earlier};
 use super::{ContextOverflow, LONG_MESSAGE, Plan, PlanContext, PlanTrigger, extract, is_clearable, restore};
 use crate::estimate::TokensByScript;
 use crate::event::{EditKind, EventBody, ViewEdit, ViewOperation};
+use crate::history::{ViewItem, ViewItemKind, cut_groups};
 use crate::ids::Seq;
 use crate::message::Part;
-use crate::meter;
+use crate::meter::{self, TokenIncrement};
 use crate::retention::user_text;
 use crate::strategy::{CompactionSelection, UnitReplacement};
-use crate::truncate::{TextLimit, TruncatedText, TruncationMode, grouped, shortened, truncate};
+use crate::truncate::{
+    MIN_END_CHARS, TextLimit, TruncatedText, TruncationMode, both_ends, grouped, left_out, shortened,
+    truncate,
+};
 
 /// The least room for pinned facts, in tokens: fewer say nothing.
 const MIN_FACTS_TOKENS: u64 = 40;
 
 /// The least excerpt of a cut result, in tokens. A shorter one is little more than its marker, so the answer's reserve
 /// makes way for more.
-const MIN_EXCERPT_TOKENS: u64 = 128;
+const MIN_EXCERPT_TOKENS: u64 = 72;
 
 /// The most attempts to fit an edit with less room for each excerpt.
 const MAX_CUT_ATTEMPTS: u32 = 6;
@@ -43,8 +47,41 @@ const MISSED_SHARE: u64 = 32;
 /// The share of the window that stays for the answer where the reserve cannot: one part in so many.
 const ANSWER_SHARE: u64 = 20;
 
+/// The part of the results' room that stays for the facts and orders of dropped messages: one part in so many.
+const FACTS_SHARE: u64 = 10;
+
+/// The part of the results' room that may stay unused: one part in so many. Less is not worth another attempt.
+const UNUSED_SHARE: u64 = 50;
+
+/// The text around an excerpt, beside the placeholder of a cleared result, in tokens.
+const EXCERPT_FRAME_TOKENS: u64 = 24;
+
 /// The name of the last resort in events.
 const NAME: &str = "truncation";
+
+/// The least that an edit must show of each result that it cuts.
+#[derive(Clone, Copy)]
+struct ExcerptMinimum {
+    /// The tokens of the excerpt. An edit with less room is not made.
+    tokens: u64,
+    /// The characters of beginning and end together. They are shown whatever the room is.
+    chars: u64,
+}
+
+impl ExcerptMinimum {
+    /// An excerpt that says more than its marker.
+    const USEFUL: Self = Self { tokens: MIN_EXCERPT_TOKENS, chars: 2 * MIN_END_CHARS };
+    /// A beginning and an end.
+    const BOTH_ENDS: Self = Self { tokens: 0, chars: 2 * MIN_END_CHARS };
+    /// The marker alone.
+    const MARKER: Self = Self { tokens: 0, chars: 0 };
+
+    /// Returns the room that an excerpt takes beside the placeholder, in tokens.
+    fn room_tokens(self) -> u64 {
+        // Texts have about four characters in a token.
+        self.tokens.max(self.chars / 4) + EXCERPT_FRAME_TOKENS
+    }
+}
 
 /// The planner of the last resort: an edit that no strategy has selected.
 pub(super) struct LastResortPlanner<'a> {
@@ -193,7 +230,8 @@ impl<'a> LastResortPlanner<'a> {
             .or_else(|| self.select_fitting_units(target.saturating_sub(self.facts_room_tokens(target))));
         shortest
             .and_then(|selection| self.below(target, self.removal_with_facts(&selection, target)))
-            .or_else(|| self.below(target, self.edit_with_cut_results(target, 0)?))
+            .or_else(|| self.edit_with_cut_results(target, ExcerptMinimum::BOTH_ENDS))
+            .or_else(|| self.edit_with_cut_results(target, ExcerptMinimum::MARKER))
             .or_else(|| self.below(target, self.newest_step_alone()?))
             .or_else(|| self.below(target, self.removal_with_facts(&self.typed_alone()?, target)))
     }
@@ -353,52 +391,58 @@ impl<'a> LastResortPlanner<'a> {
     }
 
     /// Returns the plan that cuts the results of the newest step to the usable room. If that leaves too little of them,
-    /// the reserve of the answer is used too.
+    /// the reserve of the answer is used too: for the whole results, or else for longer excerpts.
     fn cut_newest_step(&self) -> Option<Plan> {
         let usable = self.context.budget.usable;
         let limit = self.limit_into_reserve().max(usable);
-        // A room so small that even the reserve brings no useful excerpt is no reason to take the reserve.
-        let attempts = [(usable, MIN_EXCERPT_TOKENS), (limit, MIN_EXCERPT_TOKENS), (usable, 0)];
-        let (target, edit) = attempts.into_iter().find_map(|(target, least)| {
-            self.edit_with_cut_results(target, least).map(|edit| (target, edit))
-        })?;
+        self.plan_with_cut_results(usable, ExcerptMinimum::USEFUL)
+            .or_else(|| self.results_into_reserve())
+            .or_else(|| self.plan_with_cut_results(limit, ExcerptMinimum::USEFUL))
+            .or_else(|| self.plan_with_cut_results(usable, ExcerptMinimum::BOTH_ENDS))
+            .or_else(|| self.plan_with_cut_results(limit, ExcerptMinimum::BOTH_ENDS))
+            // A room so small that even the reserve holds no excerpts is no reason to take the reserve.
+            .or_else(|| self.plan_with_cut_results(usable, ExcerptMinimum::MARKER))
+    }
+
+    /// Returns the plan that cuts the results of the newest step so that the request stays below `target`.
+    fn plan_with_cut_results(&self, target: u64, minimum: ExcerptMinimum) -> Option<Plan> {
+        let edit = self.edit_with_cut_results(target, minimum)?;
         let trigger_tokens = edit.trigger_tokens.max(target);
         Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens, ..edit })))
     }
 
-    /// Returns the edit that cuts the results of the newest step so that the request stays below `target`. All older
-    /// messages are dropped first, except those that fit beside results too large for any window. `None` if each result
-    /// would have fewer than `least` tokens.
-    fn edit_with_cut_results(&self, target: u64, least: u64) -> Option<ViewEdit> {
-        let results = self.cuttable_results(self.context.units.steps_newest_first().next()?);
-        let mut room = self.room_of_results(&results, target)?;
-        for _ in 0..MAX_CUT_ATTEMPTS {
-            let cap = self.fair_share(&results, room);
-            let marked: Vec<usize> =
-                results.iter().copied().filter(|at| self.context.worth_clearing(*at) > cap).collect();
-            if marked.is_empty() || cap < least {
-                return None;
-            }
-            // The excerpts are added afterwards, with an eighth for the error of their estimate.
-            let beside = target.saturating_sub(cap * marked.len() as u64 * 9 / 8);
-            let edit =
-                self.beside_cleared(&marked, beside).or_else(|| self.beside_cleared(&marked, target))?;
-            let edit = self.with_excerpts(edit, cap);
-            if let Some(edit) = self.below(target, edit) {
-                return Some(edit);
-            }
-            // The excerpts turned out longer than their estimate.
-            room = room * 3 / 4;
+    /// Returns the plan that keeps the results of the newest step as they are and takes the room from the answer's reserve.
+    /// `None` if the step has no results, or if even the reserve does not hold them.
+    fn results_into_reserve(&self) -> Option<Plan> {
+        let limit = self.limit_into_reserve();
+        let step = self.context.units.steps_newest_first().next()?;
+        // Results that are cut already count as well. A request that is made again must not lose them.
+        let mut kinds =
+            self.context.units[step].items.clone().map(|at| &self.context.history.view()[at].kind);
+        let has_results = kinds.any(|kind| matches!(kind, ViewItemKind::Result { .. }));
+        if !has_results || limit <= self.context.budget.usable {
+            return None;
         }
-        None
+        self.edit_below(limit, true).or_else(|| (self.context.before < limit).then_some(Plan::Fits))
+    }
+
+    /// Returns the edit that cuts the results of the newest step so that the request stays below `target`. All older
+    /// messages are dropped first, except those that fit beside results too large for any window. `None` if a cut result
+    /// would show less than the minimum.
+    fn edit_with_cut_results(&self, target: u64, minimum: ExcerptMinimum) -> Option<ViewEdit> {
+        let results = self.cuttable_results(self.context.units.steps_newest_first().next()?);
+        let room = self.room_of_results(&results, target, minimum)?;
+        // Sums count placeholders with the lines that stay of a cleared result. Excerpts take the place of those lines.
+        let limit = target + self.lines_bound(&results);
+        let edit = self
+            .beside_cleared(&results, limit.saturating_sub(self.bound_of_text(room)))
+            .or_else(|| self.beside_cleared(&results, limit))?;
+        self.with_longest_excerpts(&edit, &results, room, target, minimum)
     }
 
     /// Returns whether the newest step fits the usable room, with results cut to nothing if need be.
     pub(super) fn can_keep_step(&self, step: usize) -> bool {
-        let results = self.cuttable_results(step);
-        let dropped = self.drop_before_steps(1).unwrap_or_else(|| vec![false; self.context.units.len()]);
-        let note = self.context.cost(self.context.note(&dropped));
-        self.context.reading(|unit| !dropped[unit], &results, note).bound() < self.context.budget.usable
+        self.bound_without_results(&self.cuttable_results(step)) < self.context.budget.usable
     }
 
     /// Returns the results of a step that are longer than their placeholder, as indices into the view. Protected tools
@@ -409,71 +453,169 @@ impl<'a> LastResortPlanner<'a> {
         items.filter(|at| is_clearable(&view[*at].kind, &[]) && self.context.saves_tokens(*at)).collect()
     }
 
-    /// Returns the room of all results of the newest step where they cannot be shown whole, in tokens.
-    ///
-    /// The room is three quarters of the free part beside the smallest request. If that exceeds a quarter of all room,
-    /// the results get no more than half of the free part: a result that no window holds is not worth all other
-    /// messages. Other results are: before one of them is cut, the older messages make room.
-    fn room_of_results(&self, results: &[usize], target: u64) -> Option<u64> {
+    /// Returns the bound of the smallest request with the newest step, in tokens. Only markers stay of the `results`.
+    fn bound_without_results(&self, results: &[usize]) -> u64 {
         let dropped = self.drop_before_steps(1).unwrap_or_else(|| vec![false; self.context.units.len()]);
         let note = self.context.cost(self.context.note(&dropped));
-        let least = self.context.reading(|unit| !dropped[unit], results, note).bound();
+        self.context.reading_without_lines(|unit| !dropped[unit], results, note).bound()
+    }
+
+    /// Returns the bound of the lines that stay of `results` when they are cleared, in tokens.
+    fn lines_bound(&self, results: &[usize]) -> u64 {
+        let nothing = TokensByScript::default();
+        let with_lines = self.context.reading(|_| true, results, nothing).bound();
+        with_lines.saturating_sub(self.context.reading_without_lines(|_| true, results, nothing).bound())
+    }
+
+    /// Returns the room of all results of the newest step where they cannot be shown whole, in tokens.
+    ///
+    /// The room is nine tenths of the free part beside the smallest request. Results much larger than any window get three
+    /// quarters of the free part, or half of it if that exceeds a quarter of all room: an excerpt is not worth all other
+    /// messages. Other results are: before one of them is cut, the older messages make room. Room that the older messages
+    /// leave goes to the excerpts afterwards (decision 0007).
+    fn room_of_results(&self, results: &[usize], target: u64, minimum: ExcerptMinimum) -> Option<u64> {
+        let least = self.bound_without_results(results);
         if results.is_empty() || least >= target {
             return None;
         }
-        // New text may have up to an eighth more tokens than its estimate.
-        let free = limit_with_facts(target).saturating_sub(least) * 8 / 9;
+        // Close to the target there is no room for facts, and excerpts get half of the little that is left.
+        let beside_facts = limit_with_facts(target).saturating_sub(least);
+        let free = self.text_within(beside_facts.max((target - least) / 2));
         let most = free - free / 4;
         let usual = most.min((self.context.budget.usable / 4).max(free / 2));
         let cuts_no_other = |room: &u64| {
             let level = self.fair_share(results, *room);
             results.iter().all(|at| {
-                let size = self.context.worth_clearing(*at);
-                size <= level || size > free
+                let size = self.worth_cutting(*at);
+                // A result of which a third is missing in any case is an excerpt. Less is an excess to cut.
+                size <= level || size > free + free / 2
             })
         };
-        Some([usual, most].into_iter().find(cuts_no_other).unwrap_or(free))
+        let room = [usual, most].into_iter().find(cuts_no_other).unwrap_or(free - free / FACTS_SHARE);
+        let needed = results.len() as u64 * minimum.room_tokens();
+        Some(room.max(needed.min(free)))
+    }
+
+    /// Returns the tokens of the result at `at` in the view beyond its placeholder without lines.
+    fn worth_cutting(&self, at: usize) -> u64 {
+        let item = &self.context.history.view()[at];
+        item.tokens.saturating_sub(item.placeholder.total())
     }
 
     /// Returns the most tokens of each result so that all have at most `room` together. Only the largest results are
     /// cut: room that small ones leave goes to them.
     fn fair_share(&self, results: &[usize], room: u64) -> u64 {
-        water_level(results.iter().map(|at| self.context.worth_clearing(*at)).collect(), room)
+        water_level(results.iter().map(|at| self.worth_cutting(*at)).collect(), room)
     }
 
-    /// Returns the edit that clears the `marked` results and keeps all older messages, or as many of the newest steps
-    /// as fit below `target`.
-    fn beside_cleared(&self, marked: &[usize], target: u64) -> Option<ViewEdit> {
-        let why = format!("the newest step alone was too large: {} of its results cut", marked.len());
-        let after = self.context.reading(|_| true, marked, TokensByScript::default());
+    /// Returns the bound that `tokens` estimated tokens of new text add to a request.
+    fn bound_of_text(&self, tokens: u64) -> u64 {
+        TokenIncrement::of(self.context.history).bound(&TokensByScript::of(tokens))
+    }
+
+    /// Returns the estimated tokens of new text that add `bound` tokens to a request.
+    fn text_within(&self, bound: u64) -> u64 {
+        // The ratio of many tokens has no error by rounding.
+        const MANY: u64 = 100_000;
+        bound.saturating_mul(MANY) / self.bound_of_text(MANY).max(1)
+    }
+
+    /// Returns the edit that clears the `cleared` results and keeps all older messages. If these do not fit below `target`,
+    /// as many of the newest steps stay as fit beside the whole pinned facts, or else the newest step.
+    fn beside_cleared(&self, cleared: &[usize], target: u64) -> Option<ViewEdit> {
+        let after = self.context.reading(|_| true, cleared, TokensByScript::default());
         if after.bound() < target {
-            let ops = self.context.placeholders(marked);
-            return Some(self.context.view_edit(
-                ops,
-                EditKind::Prune,
-                NAME,
-                &after,
-                self.context.messages(),
-                why,
-            ));
+            let ops = self.context.placeholders(cleared);
+            let messages = self.context.messages();
+            return Some(self.context.view_edit(ops, EditKind::Prune, NAME, &after, messages, String::new()));
         }
-        let selection = self.newest_steps(usize::MAX, |selection| {
-            self.context.removal_by(&with_cleared(selection, marked), NAME).compressed_bound < target
-        })?;
-        let edit = self.removal_with_facts(&with_cleared(&selection, marked), target);
-        let why = format!("{why}; {}", edit.why);
-        Some(ViewEdit { why, ..edit })
+        let fits_below = |selection: &CompactionSelection, limit: u64| {
+            self.context.removal_by(&with_cleared(selection, cleared), NAME).compressed_bound < limit
+        };
+        let limit = limit_with_facts(target);
+        let beside_facts = self.newest_steps(usize::MAX, |selection| {
+            fits_below(selection, limit)
+                && self
+                    .removal_with_text(&with_cleared(selection, cleared), self.max_text_tokens())
+                    .is_none_or(|told| told.compressed_bound < limit)
+        });
+        let selection =
+            beside_facts.or_else(|| self.newest_steps(1, |selection| fits_below(selection, target)))?;
+        Some(self.removal_with_facts(&with_cleared(&selection, cleared), target))
     }
 
-    /// Fills the cleared results of an edit with their beginnings and ends, in at most `each` tokens each.
-    fn with_excerpts(&self, mut edit: ViewEdit, each: u64) -> ViewEdit {
-        for op in &mut edit.ops {
-            // A typed message has its excerpt already.
-            if let ViewOperation::Placeholder { seq, excerpt, cut: cut @ false } = op {
-                (*excerpt, *cut) = (self.excerpt(*seq, each), true);
+    /// Returns an edit with the longest excerpts of its cleared `results` with which the request stays below `target`. The
+    /// first attempt gives them `room` tokens. `None` if a cut result would show less than the minimum.
+    fn with_longest_excerpts(
+        &self,
+        edit: &ViewEdit,
+        results: &[usize],
+        room: u64,
+        target: u64,
+        minimum: ExcerptMinimum,
+    ) -> Option<ViewEdit> {
+        let limit = target.min(self.context.before);
+        let unused = self.bound_of_text(room) / UNUSED_SHARE;
+        let all: u64 = results.iter().map(|at| self.worth_cutting(*at)).sum();
+        // An attempt with `low` tokens has fitted, and one with `high` tokens has not. The first bounds are no attempts.
+        let (mut low, mut high) = (0, all + 1);
+        let mut room = room.min(all);
+        let mut longest = None;
+        for attempt in 1..=MAX_CUT_ATTEMPTS {
+            let level = self.fair_share(results, room);
+            let (edit, cut_results) = self.with_excerpts(edit, level, minimum);
+            let next = if edit.compressed_bound < limit {
+                let free = limit - edit.compressed_bound;
+                longest = (level >= minimum.tokens || cut_results == 0).then_some(edit);
+                if free <= unused || cut_results == 0 {
+                    break;
+                }
+                low = room;
+                room + self.text_within(free - unused / 2)
+            } else {
+                // Less room makes no larger excerpts.
+                if room == 0 || level < minimum.tokens {
+                    break;
+                }
+                high = room;
+                room.saturating_sub(self.text_within(edit.compressed_bound - limit + unused / 2) + 1)
+            };
+            // Rounding leaves less than a token of each result.
+            if high - low <= results.len() as u64 && longest.is_some() {
+                break;
+            }
+            room = if next > low && next < high { next } else { low + (high - low) / 2 };
+            if longest.is_none() && attempt + 1 == MAX_CUT_ATTEMPTS && low == 0 {
+                // The last attempt is the smallest edit.
+                room = 0;
             }
         }
-        self.measured(edit)
+        longest
+    }
+
+    /// Returns the edit with beginning and end of each cleared result in at most `level` tokens beyond the placeholder, and
+    /// the number of results that are cut. A result stays whole if it has no more, or if a cut saves nothing.
+    fn with_excerpts(&self, edit: &ViewEdit, level: u64, minimum: ExcerptMinimum) -> (ViewEdit, usize) {
+        let history = self.context.history;
+        let mut edit = edit.clone();
+        let mut cut_results = 0;
+        edit.ops.retain_mut(|op| {
+            // A typed message has its excerpt already.
+            let ViewOperation::Placeholder { seq, excerpt, cut: cut @ false } = op else { return true };
+            let item = history.view().iter().rev().find(|item| item.range.from == *seq);
+            let Some(item) = item else { return true };
+            (*excerpt, *cut) = (self.excerpt(item, level, minimum), true);
+            let tokens = cut_groups(*seq, excerpt, history.counter(), history.has_recall()).total();
+            let is_worth_it =
+                item.tokens.saturating_sub(item.placeholder.total()) > level && tokens < item.tokens;
+            cut_results += usize::from(is_worth_it);
+            is_worth_it
+        });
+        if cut_results > 0 {
+            let why = format!("the newest step alone was too large: {cut_results} of its results cut");
+            edit.why = if edit.why.is_empty() { why } else { format!("{why}; {}", edit.why) };
+        }
+        (self.measured(edit), cut_results)
     }
 
     /// Returns the edit with the sizes that the request has after the commit.
@@ -485,24 +627,22 @@ impl<'a> LastResortPlanner<'a> {
         edit
     }
 
-    /// Returns the beginning and the end of a result, in about `most` tokens.
-    fn excerpt(&self, seq: Seq, most: u64) -> String {
-        let items = self.context.history.view().iter().filter(|item| item.range.from == seq);
-        let results = items.flat_map(|item| &item.message.parts).filter_map(|part| match part {
+    /// Returns the beginning and the end of a result in at most `most` tokens, or in the minimum of characters.
+    fn excerpt(&self, item: &ViewItem, most: u64, minimum: ExcerptMinimum) -> String {
+        let results = item.message.parts.iter().filter_map(|part| match part {
             Part::ToolResult(result) => Some(result),
             _ => None,
         });
         let texts: Vec<&str> = results.flat_map(|result| &result.content).filter_map(Part::as_text).collect();
         let text = texts.join("\n");
-        let limit = TextLimit { max_chars: u64::MAX, max_tokens: most };
-        let Some(cut) = truncate(&text, &limit, TruncationMode::Both, self.context.history.counter()) else {
+        let Some(cut) = both_ends(&text, most, minimum.chars, self.context.history.counter()) else {
             return text;
         };
-        let (head, tail) = cut.kept.split_at(cut.head_bytes);
         if cut.kept.is_empty() {
             return String::new();
         }
-        format!("{head}\n[{} characters left out]\n{tail}", cut.omitted_chars)
+        let (head, tail) = cut.kept.split_at(cut.head_bytes);
+        format!("{head}\n{}\n{tail}", left_out(cut.omitted_chars))
     }
 
     /// Returns the edit that keeps the newest step without the message that the step answers.

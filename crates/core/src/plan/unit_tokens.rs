@@ -113,6 +113,19 @@ impl PlanContext<'_> {
         self.meter_of(&sum)
     }
 
+    /// Returns the meter's reading for a view of the `shown` units, in which the `marked` results (ascending) are
+    /// placeholders without any line of the result.
+    pub(super) fn reading_without_lines(
+        &self,
+        shown: impl Fn(usize) -> bool,
+        marked: &[usize],
+        added: TokensByScript,
+    ) -> MeterReading {
+        let mut sum = self.sum_with(shown, marked, |at| self.history.view()[at].placeholder);
+        sum.new += added;
+        self.meter_of(&sum)
+    }
+
     /// Returns whether the request without the `dropped` units stays below `limit` tokens by the meter's bound. The
     /// `cleared` results (ascending) are placeholders, and `added` tokens come on top.
     pub(crate) fn stays_below(&self, dropped: &[bool], cleared: &[usize], added: u64, limit: u64) -> bool {

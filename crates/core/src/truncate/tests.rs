@@ -116,3 +116,22 @@ fn the_longest_marker_fits_the_smallest_limits() {
     assert!(crate::estimate::text_tokens(&marker) <= 64, "{} tokens", crate::estimate::text_tokens(&marker));
     assert!(marker.chars().count() <= 254, "{} characters", marker.chars().count());
 }
+
+#[test]
+fn both_ends_fill_their_room_and_never_vanish() {
+    let counter = MessageTokenCounter::structured();
+    let text = format!("BEGIN{} END", " word".repeat(1_000));
+    for most in [60, 100, 400, 900] {
+        let cut = both_ends(&text, most, 120, counter).unwrap();
+        let (head, tail) = cut.kept.split_at(cut.head_bytes);
+        let tokens = counter.text(&format!("{head}\n{}\n{tail}", left_out(cut.omitted_chars)));
+        assert!(tokens <= most && tokens + most / 32 + 4 >= most, "{tokens} of {most}");
+        assert!(head.len() >= 60 && text.starts_with(head), "{most}: {head}");
+        assert!(tail.len() >= 60 && text.ends_with(tail), "{most}: {tail}");
+        assert_eq!(cut.omitted_chars as usize, text.len() - cut.kept.len());
+    }
+    let least = both_ends(&text, 0, 120, counter).unwrap();
+    assert_eq!((least.head_bytes, least.kept.len()), (60, 120));
+    assert_eq!(both_ends(&text, 0, 0, counter).unwrap().kept, "");
+    assert_eq!(both_ends("short", 0, 120, counter), None);
+}

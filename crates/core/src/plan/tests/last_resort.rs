@@ -318,3 +318,172 @@ fn the_largest_result_of_the_newest_step_is_cut_first() {
     }
     assert!(shown.matches(" r3").count() > 900, "{}", edit.why);
 }
+
+/// The text of the result at `at`, of about `size` tokens.
+fn result_text(at: usize, size: usize) -> String {
+    format!("BEGIN{at}{} END{at}", " word".repeat(size))
+}
+
+/// A conversation of `older` turns and a step of parallel calls whose results have about as many tokens as `sizes` says.
+fn with_results(fixed: u64, older: usize, sizes: &[usize]) -> Log {
+    let mut log = Log { fixed, ..Log::turns(older, 40) };
+    log.typed("Read them all.");
+    let ids: Vec<String> = (0..sizes.len()).map(|at| format!("call{at}")).collect();
+    let calls = ids.iter().map(|id| {
+        Part::ToolCall(ToolCall {
+            call_id: id.as_str().into(),
+            name: "read".to_owned(),
+            arguments: "{}".to_owned(),
+            provider_id: None,
+            native: None,
+        })
+    });
+    log.answer(calls.collect());
+    for (at, id) in ids.iter().enumerate() {
+        let text = result_text(at, sizes[at]);
+        let result = crate::history::closing_result(&id.as_str().into(), ToolStatus::Completed, &text);
+        log.add(EventBody::ToolFinished { result });
+    }
+    log
+}
+
+/// Plans by the last resort alone and commits its edit. Returns whether the request can be sent then.
+fn make_room(log: &mut Log, window: u64) -> bool {
+    let (budget, policy) = (Budget::new(window, None), policy("reactive-overflow"));
+    match without_summary(&log.history, log.fixed, &budget, &policy, &PlanTrigger::Routine) {
+        Plan::Fits => true,
+        Plan::Edit(edit) => {
+            log.commit(&edit);
+            true
+        }
+        Plan::Summarise(_) | Plan::DoesNotFit(_) => false,
+    }
+}
+
+/// The texts of the newest `count` results in the view.
+fn shown_results(log: &Log, count: usize) -> Vec<String> {
+    let results = log.history.view().iter().filter(|item| matches!(item.kind, ViewItemKind::Result { .. }));
+    let texts: Vec<String> = results.map(|item| extract::plain_text(&item.message)).collect();
+    texts[texts.len().saturating_sub(count)..].to_vec()
+}
+
+/// Whether a text shows the first and the last `chars` characters of a result.
+fn shows_both_ends(shown: &str, whole: &str, chars: usize) -> bool {
+    let chars = chars.min(whole.len());
+    shown.contains(&whole[..chars]) && shown.ends_with(&whole[whole.len() - chars..])
+}
+
+/// The most tokens of a request that leaves the answer less than its reserve.
+fn limit_into_reserve(window: u64) -> u64 {
+    window - window / 20
+}
+
+#[test]
+fn a_result_that_the_answers_reserve_holds_stays_whole() {
+    // The prompt leaves next to nothing of the usable room. Results of these sizes were cleared to a bare marker.
+    let cases = [
+        (4_096, 2_680, [100, 200, 400]),
+        (8_192, 5_470, [400, 800, 1_200]),
+        (16_384, 11_060, [800, 1_600, 2_800]),
+    ];
+    for (window, fixed, sizes) in cases {
+        for (older, size) in [0, 6].into_iter().flat_map(|older| sizes.map(|size| (older, size))) {
+            let mut log = with_results(fixed, older, &[size]);
+            assert!(make_room(&mut log, window), "{window} {older} {size}");
+            assert_eq!(shown_results(&log, 1), [result_text(0, size)], "{window} {older} {size}");
+            assert!(log.bound() < limit_into_reserve(window), "{window} {older} {size}: {}", log.bound());
+        }
+    }
+}
+
+#[test]
+fn parallel_results_are_cut_by_their_excess() {
+    // 40 results of 68 tokens became bare markers; the others kept 190 characters each in half of the room.
+    for (window, count, size, chars) in [(4_096, 40, 68, 24), (4_096, 20, 180, 48), (8_192, 40, 180, 48)] {
+        let least = with_results(100, 0, &vec![4; count]).bound();
+        let mut log = with_results(100, 0, &vec![size; count]);
+        assert!(make_room(&mut log, window), "{count} of {size}");
+        let shown = shown_results(&log, count);
+        assert_eq!(shown.len(), count, "{count} of {size}");
+        for (at, text) in shown.iter().enumerate() {
+            assert!(shows_both_ends(text, &result_text(at, size), chars), "{count} of {size}: {text}");
+        }
+        assert_room_is_used(&log, window, least, count);
+        assert!(make_room(&mut log, window));
+        assert_eq!(shown_results(&log, count), shown, "{count} of {size}: a second plan changes nothing");
+    }
+}
+
+/// Fails if a request leaves more than a seventh of the room free that the results have beside `least` tokens.
+fn assert_room_is_used(log: &Log, window: u64, least: u64, results: usize) {
+    let (bound, usable) = (log.bound(), Budget::new(window, None).usable);
+    let limit = if bound < usable { usable } else { limit_into_reserve(window) };
+    assert!(bound < limit, "{bound} of {limit}");
+    // Each result may miss a few tokens by rounding.
+    let spare = (limit - least) * 15 / 100 + 4 * results as u64;
+    assert!(limit - bound <= spare, "{bound} of {limit} are used, {least} at least, {results} results");
+}
+
+#[test]
+fn a_longer_result_shows_no_less_than_a_shorter_one() {
+    let cases = [(2_048, 20), (4_096, 10), (4_096, 60), (8_192, 70), (16_384, 72), (32_768, 85)];
+    for (window, percent) in cases {
+        let mut most = 0;
+        for step in 1..=24 {
+            let size = window as usize * step / 16;
+            let mut log = with_results(window * percent / 100, 0, &[size]);
+            assert!(make_room(&mut log, window), "{window} {percent} {size}");
+            let kept: usize = shown_results(&log, 1).iter().map(|text| text.matches(" word").count()).sum();
+            // The marker of a cut takes its part of the room.
+            assert!(kept + 48 + most / 16 >= most, "{window} {percent} {size}: {kept} after {most}");
+            most = most.max(kept);
+        }
+        assert!(most > 100, "{window} {percent}: {most}");
+    }
+}
+
+#[test]
+fn cut_results_fill_the_room_and_show_both_ends() {
+    let windows = [2_048, 4_096, 8_192, 16_384, 32_768];
+    let mut cut_steps = 0;
+    for (window, percent) in windows.into_iter().flat_map(|w| [10, 40, 70, 85].map(|percent| (w, percent))) {
+        for (count, size) in
+            [1, 3, 12, 40].into_iter().flat_map(|c| [20, 180, 900, 5_000].map(|size| (c, size)))
+        {
+            let sizes: Vec<usize> =
+                (0..count).map(|at| if at % 3 == 2 { size / 4 + 20 } else { size }).collect();
+            // The counts of larger steps take long in a debug build, and no larger step is a case of its own.
+            if sizes.iter().sum::<usize>() > 60_000 {
+                continue;
+            }
+            let (case, fixed) = ((window, percent, count, size), window * percent / 100);
+            let least = with_results(fixed, 0, &vec![4; count]).bound();
+            let mut log = with_results(fixed, 2, &sizes);
+            let is_sent = make_room(&mut log, window);
+            // With less room, beginning and end of each result do not fit.
+            let room = limit_into_reserve(window).saturating_sub(least) * 10 / 11;
+            if room / (count as u64) < 80 {
+                continue;
+            }
+            assert!(is_sent && log.bound() < limit_into_reserve(window), "{case:?}: {}", log.bound());
+            let shown = shown_results(&log, count);
+            assert_eq!(shown.len(), count, "{case:?}");
+            let (mut largest_whole, mut smallest_cut) = (0, usize::MAX);
+            for (at, text) in shown.iter().enumerate() {
+                let whole = result_text(at, sizes[at]);
+                assert!(shows_both_ends(text, &whole, 48), "{case:?}: {text}");
+                if *text == whole {
+                    largest_whole = largest_whole.max(sizes[at]);
+                } else {
+                    smallest_cut = smallest_cut.min(sizes[at]);
+                }
+            }
+            if smallest_cut < usize::MAX {
+                assert!(largest_whole <= smallest_cut + 16, "{case:?}: {largest_whole} {smallest_cut}");
+                assert_room_is_used(&log, window, least, count);
+                cut_steps += 1;
+            }
+        }
+    }
+    assert!(cut_steps > 40, "only {cut_steps} steps were cut");
+}
