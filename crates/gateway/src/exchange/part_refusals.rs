@@ -40,6 +40,9 @@ const FOREIGN_TOOLS: &str = "mcp__";
 /// The words in place of an error, if an upstream gives an empty answer because of a filter.
 const WITHHELD: &str = "the provider's filter withheld the answer";
 
+/// The name of a tool result in a note.
+const RESULT_NAME: &str = "the output of this tool";
+
 /// A hash of the upstream, the model and the part.
 type PartKey = [u8; 32];
 
@@ -81,6 +84,14 @@ impl RequestOmissions {
     /// Returns the number of parts with notes in the last sent request.
     pub(super) fn count(&self) -> usize {
         self.sent_without
+    }
+
+    /// Returns whether each single suspect was left out in vain. The next guess has several results then, or none is left.
+    pub(super) fn has_tried_singles(&self) -> bool {
+        let Some(guesses) = self.guesses.as_ref().filter(|_| self.tries > 0) else { return false };
+        guesses
+            .front()
+            .is_none_or(|next| next.iter().filter(|part| part.description == RESULT_NAME).count() > 1)
     }
 }
 
@@ -133,7 +144,7 @@ impl SuspectedPart {
             RequestPartKind::File => "a file",
             RequestPartKind::Reasoning => "reasoning",
             RequestPartKind::Signature => "a signature",
-            RequestPartKind::ToolResult => "the output of this tool",
+            RequestPartKind::ToolResult => RESULT_NAME,
             RequestPartKind::Tool => "a tool",
         };
         BlamedPart { key: self.key, description }

@@ -378,6 +378,45 @@ async fn a_refusal_that_names_nothing_is_taken_for_an_overflow_once_the_conversa
     }
 }
 
+/// A call of a tool and its result, in Chat Completions.
+fn step(id: &str, result: &str) -> [Value; 2] {
+    let function = json!({ "name": "read", "arguments": "{}" });
+    let calls = json!([{ "id": id, "type": "function", "function": function }]);
+    [
+        json!({ "role": "assistant", "content": null, "tool_calls": calls }),
+        json!({ "role": "tool", "tool_call_id": id, "content": result }),
+    ]
+}
+
+#[tokio::test]
+async fn a_large_request_is_made_shorter_before_all_results_are_left_out() {
+    let server = start_upstream(|number, body| match body["messages"].to_string().split(' ').count() {
+        size if size > 2_500 => UpstreamAnswer::Json(400, json!({ "error": { "message": UNKNOWN_WORDS } })),
+        _ => UpstreamAnswer::Events(
+            events(Dialect::Chat, &format!("id{number}"), "it goes on", (1_700, 3)),
+            Duration::ZERO,
+        ),
+    })
+    .await;
+    let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
+    let upstream = speaking(&server, Dialect::Chat, 30_000, false);
+    let gateway = gateway(GatewayOptions { policy, ..waiting(vec![upstream]) });
+    let mut items = Vec::new();
+    for turn in 0..8 {
+        items.push(user(format!("turn {turn}")));
+        items.extend(step(&format!("c{turn}"), &format!("result{turn} {}", words(400, turn))));
+        items.push(assistant("so it is"));
+    }
+    items.push(user("go"));
+    items.extend(step("newest", &format!("newest {}", words(100, 3))));
+    let reply = gateway.answer(crate::model::call(Dialect::Chat, &items, true)).await;
+    assert_eq!(reply.status, StatusCode::OK);
+    assert_eq!(header(&reply, "x-longhaul-omitted"), "", "no result is blanked");
+    assert_eq!(read(Dialect::Chat, &body(reply).await).0.text, "it goes on");
+    let last = String::from_utf8(server.received().last().unwrap().body.to_vec()).unwrap();
+    assert!(last.contains(&words(100, 3)), "{last}");
+}
+
 #[tokio::test]
 async fn a_refusal_that_persists_is_passed_on_and_leaves_nothing_out_later() {
     let server = refusing(Dialect::Chat, "go", "Bad Request").await;
