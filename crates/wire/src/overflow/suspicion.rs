@@ -135,9 +135,13 @@ pub fn suspect(sent: &AnsweredRequestTokens, answer: &ModelAnswer) -> Option<Sus
     if over || (answer.finish == ModelStopReason::Length && sent.was_ended_by_the_window(answer)) {
         return Some(SuspectedOverflow::WindowFull { total });
     }
-    // After a tool call or a filter an empty text says nothing about the window.
-    let ended = matches!(answer.finish, ModelStopReason::Stop | ModelStopReason::Other);
-    (ended && is_silent(&answer.parts) && sent.is_nearly_full()).then_some(SuspectedOverflow::Empty)
+    let has_no_room = match answer.finish {
+        ModelStopReason::Stop | ModelStopReason::Other => sent.is_nearly_full(),
+        ModelStopReason::Length => sent.had_no_room(answer),
+        // After a tool call or a filter an empty text says nothing about the window.
+        _ => false,
+    };
+    (has_no_room && is_silent(&answer.parts)).then_some(SuspectedOverflow::Empty)
 }
 
 impl AnsweredRequestTokens {
@@ -199,6 +203,18 @@ impl AnsweredRequestTokens {
                 let few = FEW_OUTPUT_TOKENS.min(self.max_output.unwrap_or(u64::MAX) / 2);
                 self.counted() >= NEARLY_FULL_TOKENS && output.is_some_and(|output| output < few)
             }
+        }
+    }
+
+    /// Reports whether an answer that ended for its length had no room to begin. If the server has counted next to no
+    /// output, its window is full, whatever window was stated.
+    fn had_no_room(&self, answer: &ModelAnswer) -> bool {
+        // A caller's own low limit ends an answer, too. A probe asks for one token.
+        let few = FEW_OUTPUT_TOKENS.min(self.max_output.unwrap_or(u64::MAX) / 2);
+        let counted = answer.usage.as_ref().filter(|usage| usage.total_tokens() > 0);
+        match counted.map(|usage| usage.output_tokens) {
+            Some(output) => output < few && self.counted() >= NEARLY_FULL_TOKENS,
+            None => few > 0 && self.is_nearly_full(),
         }
     }
 

@@ -184,6 +184,25 @@ fn an_empty_answer_to_a_long_request() {
 }
 
 #[test]
+fn an_empty_answer_that_ended_for_its_length_had_no_room() {
+    let long = AnsweredRequestTokens { estimated: 3_000, ..server(8_192) };
+    let empty = |output| answer("", ModelStopReason::Length, Some((3_000, output)));
+    assert_eq!(suspect(&long, &empty(0)), Some(SuspectedOverflow::Empty), "the stated window is too large");
+    assert_eq!(suspect(&long, &empty(1)), Some(SuspectedOverflow::Empty));
+    assert_eq!(suspect(&long, &empty(600)), None, "hidden reasoning has used up the output limit");
+    let probe = AnsweredRequestTokens { max_output: Some(1), ..long };
+    assert_eq!(suspect(&probe, &empty(1)), None, "the caller asked for one token");
+    let short = AnsweredRequestTokens { estimated: 300, ..server(8_192) };
+    assert_eq!(suspect(&short, &answer("", ModelStopReason::Length, Some((300, 0)))), None);
+    let text = answer("Hm", ModelStopReason::Length, Some((3_000, 1)));
+    assert_eq!(suspect(&long, &text), None, "it is an answer");
+    let uncounted = answer("", ModelStopReason::Length, None);
+    assert_eq!(suspect(&long, &uncounted), None, "far from the window's end");
+    let near = AnsweredRequestTokens { estimated: 7_000, ..server(8_192) };
+    assert_eq!(suspect(&near, &uncounted), Some(SuspectedOverflow::Empty));
+}
+
+#[test]
 fn reasoning_and_calls_are_an_answer() {
     let long = AnsweredRequestTokens { estimated: 4_200, ..EXACT };
     // A model that calls a server's tool or only thinks has answered.
