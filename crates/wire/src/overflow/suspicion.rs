@@ -34,6 +34,9 @@ const NEARLY_FULL_PERCENT: u64 = 80;
 /// (2,048).
 const NEARLY_FULL_TOKENS: u64 = 1_800;
 
+/// The largest ratio between a server's count and ours. Vocabularies differ by less (decision 0008).
+const MAX_COUNT_RATIO: u64 = 4;
+
 /// Words for the end of an answer that name the window: Anthropic, Mistral, LM Studio.
 const WINDOW_WORDS: &[&str] = &[
     "model_context_window_exceeded",
@@ -131,7 +134,7 @@ pub fn suspect(sent: &AnsweredRequestTokens, answer: &ModelAnswer) -> Option<Sus
     if let Some(reported) = reported.filter(|reported| sent.was_cut_to(*reported)) {
         return Some(SuspectedOverflow::SilentlyTruncated { reported, counted: sent.counted() });
     }
-    let over = sent.window.is_some_and(|window| reported.is_some_and(|input| input > window));
+    let over = reported.is_some_and(|input| sent.is_beyond_window(input));
     if over || (answer.finish == ModelStopReason::Length && sent.was_ended_by_the_window(answer)) {
         return Some(SuspectedOverflow::WindowFull { total });
     }
@@ -182,6 +185,13 @@ impl AnsweredRequestTokens {
     fn is_unchanged_report(&self, reported: u64) -> bool {
         let grown = self.counted().saturating_sub(self.may_be_left_out).saturating_sub(self.last_input);
         reported == self.last_input && grown >= MIN_GROWN_TOKENS
+    }
+
+    /// Reports whether the server counts more input than the window holds. A count far above ours is a wrong report: the
+    /// server has taken the request.
+    fn is_beyond_window(&self, reported: u64) -> bool {
+        let most = self.max_input_tokens().saturating_mul(MAX_COUNT_RATIO);
+        reported <= most && self.window.is_some_and(|window| reported > window)
     }
 
     fn was_ended_by_the_window(&self, answer: &ModelAnswer) -> bool {

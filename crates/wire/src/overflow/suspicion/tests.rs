@@ -144,6 +144,12 @@ fn more_input_than_the_window_holds() {
 }
 
 #[test]
+fn a_report_far_above_the_window_is_a_wrong_one() {
+    let sent = AnsweredRequestTokens { estimated: 900, ..server(4_096) };
+    assert_eq!(suspect(&sent, &answer("Well.", ModelStopReason::Stop, Some((9_000, 9)))), None);
+}
+
+#[test]
 fn the_servers_own_word_for_it() {
     let full = Some(SuspectedOverflow::WindowFull { total: Some(15) });
     for envelope in [
