@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -18,6 +19,7 @@ use longhaul_core::message::{MediaPart, Message, Part, Role, ToolResult, ToolSpe
 use longhaul_core::refusal::{PartRefusal, RefusedPart, RefusedPartKind};
 use longhaul_providers::{ModelRequest, ProviderError};
 use longhaul_wire::{refused_part, server_error};
+use tokio::time::Instant;
 
 use super::attempts::AttemptOutcome;
 use super::prepare::OutboundRequest;
@@ -30,6 +32,10 @@ use longhaul_wire::edit::request_parts::{RequestPart, RequestPartKind, RequestPa
 /// The maximum number of remembered parts.
 // A forgotten refusal costs one more refused request.
 const MAX_REMEMBERED: usize = 4_096;
+
+/// The time after which a part that was left out on a guess is sent again. A proxy's passing fault is over by then, and a
+/// part that is really at fault costs two more requests, once.
+const GUESS_LIFETIME: Duration = Duration::from_secs(10 * 60);
 
 /// The most times that one request is sent in another form. No wire has more forms (`RequestAdaptations`).
 const MAX_ADAPTATIONS: u32 = 4;
@@ -49,12 +55,27 @@ type PartKey = [u8; 32];
 /// The parts that upstreams have refused.
 #[derive(Debug, Default)]
 pub(crate) struct PartRefusalCache {
-    /// The note in place of each part.
-    known: Mutex<HashMap<PartKey, String>>,
+    known: Mutex<HashMap<PartKey, RememberedRefusal>>,
+}
+
+/// A part that an upstream has refused.
+#[derive(Clone, Debug)]
+struct RememberedRefusal {
+    /// The note in place of the part.
+    note: String,
+    /// The time of the guess, if the upstream has not named the part. `None`: the part is left out for good.
+    guessed_at: Option<Instant>,
+}
+
+impl RememberedRefusal {
+    /// Returns whether the part is left out at `now`. After its time a guess is only a suspicion.
+    fn is_applied(&self, now: Instant) -> bool {
+        self.guessed_at.is_none_or(|at| now.saturating_duration_since(at) < GUESS_LIFETIME)
+    }
 }
 
 impl PartRefusalCache {
-    fn known(&self) -> MutexGuard<'_, HashMap<PartKey, String>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<PartKey, RememberedRefusal>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -283,13 +304,25 @@ impl RequestOmissions {
         let mut known = targeted.proxied.inner.part_refusals.known();
         // Each attempt sends the whole request, so a refusal that persists goes to the client.
         let Some(refusal) = refusal.filter(|_| self.tries < MAX_OMISSIONS) else { return false };
-        let suspects: Vec<&SuspectedPart> =
-            suspects.iter().filter(|suspect| !known.contains_key(&suspect.key)).collect();
+        let now = Instant::now();
+        let is_applied = |part: &SuspectedPart| known.get(&part.key).is_some_and(|it| it.is_applied(now));
+        let suspects: Vec<&SuspectedPart> = suspects.iter().filter(|part| !is_applied(part)).collect();
         let named = choose_suspects(refusal, &suspects, self.tries);
         // A place that is none of a known part says as little as no place.
         let is_guess = named.is_empty() && refusal.kind.is_none();
-        let blamed = match is_guess {
-            true => self.next_guess(&suspects),
+        // Earlier guesses that have ended come first: a second refusal with the same part is no accident.
+        let former: Vec<BlamedPart> = match is_guess {
+            true => suspects
+                .iter()
+                .filter(|part| known.contains_key(&part.key))
+                .map(|part| part.blamed())
+                .collect(),
+            false => Vec::new(),
+        };
+        let is_new_guess = is_guess && former.is_empty();
+        let blamed: Vec<BlamedPart> = match is_guess {
+            true if is_new_guess => self.next_guess(&suspects),
+            true => former,
             false => named.into_iter().map(SuspectedPart::blamed).collect(),
         };
         if blamed.is_empty() {
@@ -301,7 +334,8 @@ impl RequestOmissions {
             known.clear();
         }
         for part in &blamed {
-            known.insert(part.key, note_of_omission(part.description, &message_of(said)));
+            let note = note_of_omission(part.description, &message_of(said));
+            known.insert(part.key, RememberedRefusal { note, guessed_at: is_new_guess.then_some(now) });
         }
         // A refusal that names the part is believed at once.
         if is_guess {
@@ -372,13 +406,15 @@ fn refused_content() -> PartRefusal {
 /// Returns the request with notes in place of refused parts, and the number of notes.
 pub(super) fn with_omissions(targeted: &TargetedRequest, body: Bytes) -> (Bytes, usize) {
     let known = targeted.proxied.inner.part_refusals.known();
+    let now = Instant::now();
     let Some(text) = std::str::from_utf8(&body).ok().filter(|_| !known.is_empty()) else {
         return (body, 0);
     };
     let parts = RequestParts::of(text);
     let dialect = targeted.proxied.wire.dialect();
     parts.without(&body, dialect, |part| {
-        known.get(&part_key(targeted, &text.as_bytes()[part.at.clone()])).cloned()
+        let refusal = known.get(&part_key(targeted, &text.as_bytes()[part.at.clone()]));
+        refusal.filter(|refusal| refusal.is_applied(now)).map(|refusal| refusal.note.clone())
     })
 }
 
@@ -388,7 +424,11 @@ fn replace_refused(targeted: &TargetedRequest, request: &mut ModelRequest, left_
     if known.is_empty() {
         return;
     }
-    let note_of = |id: &str| known.get(&part_key(targeted, id.as_bytes())).cloned();
+    let now = Instant::now();
+    let note_of = |id: &str| {
+        let refusal = known.get(&part_key(targeted, id.as_bytes()));
+        refusal.filter(|refusal| refusal.is_applied(now)).map(|refusal| refusal.note.clone())
+    };
     each_result(&mut request.messages, &mut |result| {
         if let Some(note) = note_of(&id_of_result(result)) {
             result.content = vec![Part::text(note)];

@@ -417,6 +417,52 @@ async fn a_large_request_is_made_shorter_before_all_results_are_left_out() {
     assert!(last.contains(&words(100, 3)), "{last}");
 }
 
+/// Lets minutes pass for the gateway.
+async fn pass_minutes(minutes: u64) {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(60 * minutes)).await;
+    tokio::time::resume();
+}
+
+#[tokio::test]
+async fn a_part_that_was_left_out_on_a_guess_is_tried_again_later() {
+    let server = start_upstream(|number, _| match number {
+        0 => UpstreamAnswer::Json(400, json!({ "error": { "message": UNKNOWN_WORDS } })),
+        _ => UpstreamAnswer::Events(
+            events(Dialect::Chat, &format!("id{number}"), "it goes on", (40, 3)),
+            Duration::ZERO,
+        ),
+    })
+    .await;
+    let gateway = gateway(waiting(vec![speaking(&server, Dialect::Chat, 20_000, false)]));
+    let items = worked(Dialect::Chat).0;
+    for (minutes, omitted, requests) in [(0, "1", 2), (5, "1", 3), (6, "", 4)] {
+        pass_minutes(minutes).await;
+        let reply = gateway.answer(crate::model::call(Dialect::Chat, &items, true)).await;
+        assert_eq!((reply.status, header(&reply, "x-longhaul-omitted")), (StatusCode::OK, omitted));
+        body(reply).await;
+        assert_eq!(server.received().len(), requests);
+    }
+}
+
+#[tokio::test]
+async fn a_part_that_is_refused_again_after_a_guess_is_left_out_for_good() {
+    let server = refusing(Dialect::Chat, "forbidden", UNKNOWN_WORDS).await;
+    let gateway = gateway(waiting(vec![speaking(&server, Dialect::Chat, 20_000, false)]));
+    let mut items = worked(Dialect::Chat).0;
+    for requests in [2, 4, 5] {
+        let reply = gateway.answer(crate::model::call(Dialect::Chat, &items, true)).await;
+        assert_eq!((reply.status, header(&reply, "x-longhaul-omitted")), (StatusCode::OK, "1"));
+        body(reply).await;
+        assert_eq!(server.received().len(), requests);
+        // Newer results are not suspected before the old one.
+        items.extend(step(&format!("after{requests}"), &format!("fine words {requests}")));
+        pass_minutes(11).await;
+    }
+    let last = String::from_utf8(server.received().last().unwrap().body.to_vec()).unwrap();
+    assert!(last.contains("fine words 2") && last.contains("fine words 4"), "{last}");
+}
+
 #[tokio::test]
 async fn a_refusal_that_persists_is_passed_on_and_leaves_nothing_out_later() {
     let server = refusing(Dialect::Chat, "go", "Bad Request").await;
