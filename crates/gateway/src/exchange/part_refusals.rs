@@ -337,8 +337,9 @@ impl RequestOmissions {
             let note = note_of_omission(part.description, &message_of(said));
             known.insert(part.key, RememberedRefusal { note, guessed_at: is_new_guess.then_some(now) });
         }
-        // A refusal that names the part is believed at once.
-        if is_guess {
+        // A refusal that names the part is believed at once. A filter names none of the results.
+        let is_filter = refusal.kind == Some(RefusedPartKind::Content) && refusal.part.is_none();
+        if is_guess || is_filter {
             self.guess = blamed.iter().map(|part| part.key).collect();
         }
         tracing::warn!(
@@ -485,17 +486,38 @@ fn choose_suspects<'s>(
     }
     match refusal.kind {
         Some(RefusedPartKind::Reasoning) => proofs().collect(),
-        // A content filter reacts to the newest results. The user's own words are left for the user to change.
         Some(RefusedPartKind::Content) => {
-            let mut new: Vec<&SuspectedPart> =
-                of_kind(RequestPartKind::ToolResult).filter(|part| part.is_new).collect();
-            // First the newest result alone, then all new ones: the less is lost, the better.
-            if attempt == 0 { new.pop().into_iter().collect() } else { new }
+            let results: Vec<&SuspectedPart> = of_kind(RequestPartKind::ToolResult).collect();
+            filtered_results(results).into_iter().nth(attempt as usize).unwrap_or_default()
         }
         // Guesses are made elsewhere: see `next_guess`.
         None => Vec::new(),
         _ => choose_refused_media(refusal, attempt, media, |part| part.kind == RequestPartKind::Image),
     }
+}
+
+/// Returns the results to leave out after a content filter's refusal, in the order in which they are tried. `results` is in
+/// the order of the request.
+///
+/// A filter mostly reacts to the newest results, so these come first: the newest alone, then all new ones. Older results
+/// follow, because a filter may also react to one that it has let pass before. The user's own words are left for the user
+/// to change.
+fn filtered_results(results: Vec<&SuspectedPart>) -> Vec<Vec<&SuspectedPart>> {
+    let (new, old): (Vec<&SuspectedPart>, Vec<&SuspectedPart>) =
+        results.iter().copied().partition(|part| part.is_new);
+    let Some(newest) = new.last().copied() else { return Vec::new() };
+    let mut guesses = vec![vec![newest]];
+    if new.len() > 1 {
+        guesses.push(new);
+    }
+    if let Some(newest_old) = old.last().copied() {
+        // The last attempt is kept for all results, because two bad ones hide each other from single guesses.
+        if guesses.len() == 1 {
+            guesses.push(vec![newest_old]);
+        }
+        guesses.push(results);
+    }
+    guesses
 }
 
 /// Returns the offset behind the model's newest item in a request's text. Later parts are new.

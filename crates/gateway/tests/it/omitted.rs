@@ -417,6 +417,24 @@ async fn a_large_request_is_made_shorter_before_all_results_are_left_out() {
     assert!(last.contains(&words(100, 3)), "{last}");
 }
 
+#[tokio::test]
+async fn a_filter_that_reacts_to_an_older_result_does_not_end_a_conversation() {
+    let server = refusing(Dialect::Chat, "forbidden", "Output blocked by content filtering policy").await;
+    let gateway = gateway(waiting(vec![speaking(&server, Dialect::Chat, 20_000, false)]));
+    let mut items = vec![user("go")];
+    items.extend(step("c1", "forbidden words"));
+    items.extend(step("c2", "fine words"));
+    for requests in [3, 4] {
+        let reply = gateway.answer(crate::model::call(Dialect::Chat, &items, true)).await;
+        assert_eq!((reply.status, header(&reply, "x-longhaul-omitted")), (StatusCode::OK, "1"));
+        body(reply).await;
+        let received = server.received();
+        assert_eq!(received.len(), requests);
+        let last = String::from_utf8(received.last().unwrap().body.to_vec()).unwrap();
+        assert!(last.contains("fine words"), "the newest result comes back: {last}");
+    }
+}
+
 /// Lets minutes pass for the gateway.
 async fn pass_minutes(minutes: u64) {
     tokio::time::pause();
