@@ -435,6 +435,24 @@ async fn a_filter_that_reacts_to_an_older_result_does_not_end_a_conversation() {
     }
 }
 
+#[tokio::test]
+async fn errors_about_the_key_the_model_or_the_account_leave_nothing_out() {
+    for error in [
+        "API key not valid. Please pass a valid API key.",
+        "model x does not exist",
+        "This organization has been disabled.",
+        "User location is not supported for the API use.",
+    ] {
+        let server = refusing(Dialect::Chat, "go", error).await;
+        let gateway = gateway(waiting(vec![speaking(&server, Dialect::Chat, 20_000, false)]));
+        let items = worked(Dialect::Chat).0;
+        let reply = gateway.answer(crate::model::call(Dialect::Chat, &items, true)).await;
+        let omitted = header(&reply, "x-longhaul-omitted").to_owned();
+        assert_eq!((reply.status, omitted.as_str()), (StatusCode::BAD_REQUEST, ""), "{error}");
+        assert_eq!(server.received().len(), 1, "{error}: asked once");
+    }
+}
+
 /// Lets minutes pass for the gateway.
 async fn pass_minutes(minutes: u64) {
     tokio::time::pause();
