@@ -69,10 +69,16 @@ pub fn recognise(status: Option<u16>, body_or_message: &str) -> Option<ReportedO
         // The request's number includes the room of the answer, so it is not the input's.
         return Some(ReportedOverflow { used_tokens: None, limit_tokens });
     }
+    // Gateways name a status inside an answer that began with 200.
     let trust = match status {
-        None | Some(200) => OverflowTrust::in_answer(found.status())?,
-        Some(status) => OverflowTrust::in_status(status)?,
+        None | Some(200) => found.status().map_or(OverflowTrust::Plain, OverflowTrust::in_status),
+        Some(status) => OverflowTrust::in_status(status),
     };
+    // The sentence is also that of an output limit, so it is examined before the vetoes.
+    let is_text_trusted = matches!(trust, OverflowTrust::Plain | OverflowTrust::ServerError);
+    if is_text_trusted && found.texts.iter().any(|text| patterns::has_negative_room(text)) {
+        return Some(ReportedOverflow::default());
+    }
     // Vetoes come first: rate limits, too, are errors about tokens above a limit.
     if found.has_code(OTHER_CODES) || found.texts.iter().any(|text| patterns::vetoed(text)) {
         return None;
@@ -91,7 +97,9 @@ pub fn recognise(status: Option<u16>, body_or_message: &str) -> Option<ReportedO
         {
             Some(numbers)
         }
-        OverflowTrust::Plain | OverflowTrust::OnlyStrong => None,
+        OverflowTrust::ServerError if structured || said && found.is_about_input(numbers) => Some(numbers),
+        OverflowTrust::OnlyCode if structured => Some(numbers),
+        _ => None,
     }
 }
 
@@ -99,28 +107,24 @@ pub fn recognise(status: Option<u16>, body_or_message: &str) -> Option<ReportedO
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OverflowTrust {
     Plain,
-    /// Only a code, both numbers, or words that no other error uses. One gateway sends overflow as 403, servers that
-    /// wrap others send it as 500, and SageMaker sends every error of its model as 424.
+    /// A code, or words of overflow that name the input or give both numbers. Servers that wrap others send overflow as
+    /// any 5xx, or as 499. An outage in similar words is none.
+    ServerError,
+    /// Only a code, both numbers, or words that no other error uses. One gateway sends overflow as 403, and SageMaker
+    /// sends every error of its model as 424.
     OnlyStrong,
+    /// Only a code. Other statuses have a meaning of their own, such as a rate limit or a missing model.
+    OnlyCode,
 }
 
 impl OverflowTrust {
-    /// Returns the trust in a status; `None`: no text makes this status an overflow.
-    fn in_status(status: u16) -> Option<Self> {
+    /// Returns the trust in a status.
+    fn in_status(status: u16) -> Self {
         match status {
-            400 | 413 | 422 => Some(Self::Plain),
-            403 | 424 | 500 => Some(Self::OnlyStrong),
-            _ => None,
-        }
-    }
-
-    /// Returns the trust in an error inside an answer that began with 200. A gateway reports its own trouble
-    /// there, with 502 for every error of an upstream.
-    fn in_answer(named: Option<u16>) -> Option<Self> {
-        match named {
-            None => Some(Self::Plain),
-            Some(500..) => Some(Self::OnlyStrong),
-            Some(status) => Self::in_status(status),
+            400 | 413 | 422 => Self::Plain,
+            499..=599 => Self::ServerError,
+            403 | 424 => Self::OnlyStrong,
+            _ => Self::OnlyCode,
         }
     }
 }

@@ -6,6 +6,10 @@
 /// The smallest request that is taken for too long, in tokens by our estimate. Smaller ones fit every usual window.
 const MIN_REFUSED_TOKENS: u64 = 1_000;
 
+/// The size from which on a request may be too long for some server, in tokens by our estimate: the smallest window that
+/// servers load by default.
+const MIN_LARGE_TOKENS: u64 = 2_048;
+
 /// The size that proves growth, in percent of the largest accepted request. Estimates differ by a few percent.
 const CLEAR_GROWTH_PERCENT: u64 = 105;
 
@@ -39,6 +43,13 @@ impl UnnamedRefusal {
         self.has_grown()
             && self.refused_tokens.saturating_mul(100)
                 >= self.accepted_tokens.saturating_mul(CLEAR_GROWTH_PERCENT)
+    }
+
+    /// Returns whether the length may be the reason once single parts have not explained the refusal: the request is large,
+    /// and the server has accepted none of its size.
+    pub fn may_be_too_long(self) -> bool {
+        let is_untried = self.accepted_tokens == 0 || self.has_clearly_grown();
+        is_untried && self.refused_tokens >= MIN_LARGE_TOKENS
     }
 
     /// Returns whether a refusal without any reason is suspected to be one of the length: the request nearly fills the
@@ -100,6 +111,20 @@ mod tests {
         let hardly =
             UnnamedRefusal { refused_tokens: 1_040, accepted_tokens: 1_000, ..UnnamedRefusal::default() };
         assert!(hardly.has_grown(), "by less than the error of estimates");
+    }
+
+    #[test]
+    fn a_large_request_may_be_too_long_unless_one_of_its_size_was_accepted() {
+        for (refused_tokens, accepted_tokens, expected) in [
+            (2_048, 0, true),
+            (2_047, 0, false),
+            (9_000, 8_000, true),
+            (9_000, 8_900, false),
+            (9_000, 20_000, false),
+        ] {
+            let refusal = UnnamedRefusal { refused_tokens, accepted_tokens, ..UnnamedRefusal::default() };
+            assert_eq!(refusal.may_be_too_long(), expected, "{refusal:?}");
+        }
     }
 
     #[test]

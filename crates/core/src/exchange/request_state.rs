@@ -136,7 +136,9 @@ impl Exchange {
             // No part is left out on a guess where the length is the likelier reason.
             None if self.may_fill_window(facts) => self.shorten_unnamed(facts),
             // A part was left out already, and did not explain the refusal.
-            None if self.request.omissions > 0 && self.is_taken_for_overflow(facts) => {
+            None if self.request.omissions > 0
+                && (self.is_taken_for_overflow(facts) || self.may_be_too_long(facts)) =>
+            {
                 self.shorten_unnamed(facts)
             }
             None => self.omit_or_relay(facts),
@@ -153,6 +155,13 @@ impl Exchange {
     fn may_fill_window(&self, facts: ResponseFacts) -> bool {
         let is_near = facts.unnamed_refusal.is_some_and(UnnamedRefusal::may_fill_window);
         is_near && self.may_shorten_unnamed()
+    }
+
+    /// Returns whether the length is suspected before a group of results. Older messages are a smaller loss than all
+    /// results, and a wrong suspicion costs a refused request.
+    fn may_be_too_long(&self, facts: ResponseFacts) -> bool {
+        let is_large = facts.unnamed_refusal.is_some_and(UnnamedRefusal::may_be_too_long);
+        facts.has_tried_singles && is_large && self.may_shorten_unnamed()
     }
 
     fn may_shorten_unnamed(&self) -> bool {

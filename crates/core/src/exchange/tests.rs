@@ -362,6 +362,38 @@ fn a_refusal_that_a_part_does_not_explain_is_taken_for_an_overflow() {
 }
 
 #[test]
+fn a_large_request_is_made_shorter_before_several_results_are_left_out() {
+    let first = |refused_tokens: u64, has_tried_singles: bool| {
+        let facts = unnamed(refused_tokens);
+        let sizes = facts.unnamed_refusal.map(|sizes| UnnamedRefusal { accepted_tokens: 0, ..sizes });
+        ExchangeInput::Responded(ResponseFacts { unnamed_refusal: sizes, has_tried_singles, ..facts })
+    };
+    let mut exchange = sent(1);
+    for _ in 0..2 {
+        assert_eq!(exchange.handle(first(7_700, false)), [ExchangeEffect::OmitPart], "a single suspect");
+        assert_eq!(exchange.handle(ExchangeInput::PartOmitted(true)), [ExchangeEffect::Send]);
+    }
+    for _ in 0..2 {
+        assert_eq!(exchange.handle(first(7_700, true)), [ExchangeEffect::Shorten]);
+        exchange.handle(ExchangeInput::Shortened(ShorteningOutcome::Shorter));
+    }
+    assert_eq!(
+        exchange.handle(first(7_700, true)),
+        [ExchangeEffect::OmitPart],
+        "the length is not the reason"
+    );
+
+    let mut exchange = sent(1);
+    exchange.handle(first(700, false));
+    exchange.handle(ExchangeInput::PartOmitted(true));
+    assert_eq!(
+        exchange.handle(first(700, true)),
+        [ExchangeEffect::OmitPart],
+        "a short request fits every window"
+    );
+}
+
+#[test]
 fn a_refusal_without_suspects_is_an_overflow_only_if_the_request_has_grown() {
     for (refused_tokens, expected) in [(12_000, ExchangeEffect::Shorten), (10_100, ExchangeEffect::Relay)] {
         let mut exchange = sent(1);

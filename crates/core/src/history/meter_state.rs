@@ -20,6 +20,11 @@ fn is_plausible(reported: u64, fixed_tokens: u64, sent: &TokensByScript) -> bool
     reported > 0 && (counted / 4..=most).contains(&reported)
 }
 
+/// Returns whether no vocabulary explains a report of so many tokens.
+fn is_gross(reported: u64, fixed_tokens: u64, sent: &TokensByScript) -> bool {
+    reported > most_plausible(fixed_tokens.saturating_add(sent.total()), 0).max(sent.bytes())
+}
+
 fn most_plausible(counted: u64, unseen: u64) -> u64 {
     // Four times: vocabularies differ by less, and a wrong report is usually wrong by more (decision 0008).
     counted.saturating_mul(4).saturating_add(unseen)
@@ -318,6 +323,12 @@ impl MeterState {
         self.usage_is_unreliable |= self.false_reports >= MAX_FALSE_REPORTS;
     }
 
+    /// Sets the server's reports aside. What the earlier ones have taught is as wrong as the newest one.
+    fn set_reports_aside(&mut self) {
+        self.forget_model();
+        self.usage_is_unreliable = true;
+    }
+
     /// Folds the report of a completed step. Returns whether input and output are both believed.
     pub(super) fn fold_report(
         &mut self,
@@ -340,6 +351,10 @@ impl MeterState {
         let sent = view.groups.without(&answered);
         // A call that was answered was not longer than the window.
         let is_beyond = start.window_tokens.is_some_and(|window| usage.input_tokens > window);
+        if is_beyond && is_gross(usage.input_tokens, start.fixed_tokens, &sent) {
+            self.set_reports_aside();
+            return false;
+        }
         if is_beyond || self.usage_is_unreliable || usage.input_tokens == 0 {
             return false;
         }

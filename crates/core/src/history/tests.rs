@@ -597,6 +597,20 @@ fn a_report_beyond_the_window_is_no_anchor() {
     assert_eq!(log.history.anchor().map(|anchor| anchor.input), Some(8_001));
 }
 
+/// A server that reports ten times its tokens is found out by the first report that its window cannot hold.
+#[test]
+fn an_accepted_report_far_beyond_the_window_sets_all_reports_aside() {
+    let mut log = Log::begun();
+    let usage = |input_tokens| Usage { input_tokens, output_tokens: 2, ..Usage::default() };
+    log.typed(&"a few words of text ".repeat(60));
+    log.reported_in(Some(4_000), vec![Part::text("yes")], usage(3_000));
+    assert!(log.history.anchor().is_some(), "a hidden prompt may explain it");
+    log.typed(&"a few words of text ".repeat(60));
+    log.reported_in(Some(4_000), vec![Part::text("yes")], usage(7_000));
+    assert!(log.history.usage_is_unreliable());
+    assert_eq!(log.history.anchor(), None);
+}
+
 #[test]
 fn the_first_word_of_a_stopped_answer_is_not_its_length() {
     let mut log = Log::begun();

@@ -171,8 +171,8 @@ impl<'a> RefusedPartSearch<'a> {
         if attempt == 0 && !foreign.is_empty() { foreign } else { all }
     }
 
-    /// Returns the content since the model's newest answer: the newest result, then all results. Without results it is
-    /// the pictures and files of the typed message, and then the message.
+    /// Returns the content since the model's newest answer: the newest result, then all results, then older results.
+    /// Without results it is the pictures and files of the typed message, and then the message.
     fn suspected_content(&self, attempt: u32) -> OmissionCandidates {
         let shown: Vec<&LogEntry> = self.shown_entries().collect();
         let since =
@@ -182,7 +182,13 @@ impl<'a> RefusedPartSearch<'a> {
             // The message before the results was accepted once, so it is not suspected.
             let is_new = |entry: &&LogEntry| new.iter().any(|known| known.seq == entry.seq);
             let mut results: Vec<&LogEntry> = self.results().filter(is_new).collect();
-            if attempt == 0 && results.len() > 1 {
+            // A filter may also react to a result that it has let pass before. The newest are left out already then.
+            let is_about_older = results.is_empty();
+            if is_about_older {
+                results = self.results().collect();
+            }
+            let takes_one = if is_about_older { attempt + 1 < MAX_OMISSIONS } else { attempt == 0 };
+            if takes_one && results.len() > 1 {
                 results.drain(..results.len() - 1);
             }
             return OmissionCandidates::of_places(results.into_iter().flat_map(whole).collect());

@@ -315,6 +315,7 @@ impl SimulatedExchange {
             is_whole_answer: matches!(response, Response::Answer | Response::Truncated),
             passing_failure: None,
             unnamed_refusal: None,
+            has_tried_singles: false,
         })
     }
 

@@ -284,6 +284,7 @@ impl ExchangeDriver {
                 .as_ref()
                 .map(|error| PassingFailure { asked_ms: error.retry_after.map(whole_ms) }),
             unnamed_refusal,
+            has_tried_singles: attempt.omissions.has_tried_singles(),
         };
         self.overflow = overflow.or_else(|| unnamed_refusal.map(|_| OverflowResponse::unnamed()));
         // The log names the failure if the request is repeated because of it.

@@ -286,6 +286,11 @@ impl ConversationLog {
 
     /// Records the upstream's count of the sent view, if the view is still the same.
     pub(super) fn count(&mut self, tokens: u64, start: &RequestSnapshot) {
+        // A count that the window cannot hold is a wrong report, and such a server's other reports are wrong, too.
+        let is_beyond = start.window.is_some_and(|window| tokens > window);
+        if is_beyond || self.history.usage_is_unreliable() {
+            return;
+        }
         let now = meter::read(&self.history, start.fixed_tokens);
         // A second count of the same view would only fill the journal.
         let is_known = now.estimated == 0 && now.total == tokens;

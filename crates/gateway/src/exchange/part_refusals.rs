@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -18,6 +19,7 @@ use longhaul_core::message::{MediaPart, Message, Part, Role, ToolResult, ToolSpe
 use longhaul_core::refusal::{PartRefusal, RefusedPart, RefusedPartKind};
 use longhaul_providers::{ModelRequest, ProviderError};
 use longhaul_wire::{refused_part, server_error};
+use tokio::time::Instant;
 
 use super::attempts::AttemptOutcome;
 use super::prepare::OutboundRequest;
@@ -31,6 +33,10 @@ use longhaul_wire::edit::request_parts::{RequestPart, RequestPartKind, RequestPa
 // A forgotten refusal costs one more refused request.
 const MAX_REMEMBERED: usize = 4_096;
 
+/// The time after which a part that was left out on a guess is sent again. A proxy's passing fault is over by then, and a
+/// part that is really at fault costs two more requests, once.
+const GUESS_LIFETIME: Duration = Duration::from_secs(10 * 60);
+
 /// The most times that one request is sent in another form. No wire has more forms (`RequestAdaptations`).
 const MAX_ADAPTATIONS: u32 = 4;
 
@@ -40,18 +46,36 @@ const FOREIGN_TOOLS: &str = "mcp__";
 /// The words in place of an error, if an upstream gives an empty answer because of a filter.
 const WITHHELD: &str = "the provider's filter withheld the answer";
 
+/// The name of a tool result in a note.
+const RESULT_NAME: &str = "the output of this tool";
+
 /// A hash of the upstream, the model and the part.
 type PartKey = [u8; 32];
 
 /// The parts that upstreams have refused.
 #[derive(Debug, Default)]
 pub(crate) struct PartRefusalCache {
-    /// The note in place of each part.
-    known: Mutex<HashMap<PartKey, String>>,
+    known: Mutex<HashMap<PartKey, RememberedRefusal>>,
+}
+
+/// A part that an upstream has refused.
+#[derive(Clone, Debug)]
+struct RememberedRefusal {
+    /// The note in place of the part.
+    note: String,
+    /// The time of the guess, if the upstream has not named the part. `None`: the part is left out for good.
+    guessed_at: Option<Instant>,
+}
+
+impl RememberedRefusal {
+    /// Returns whether the part is left out at `now`. After its time a guess is only a suspicion.
+    fn is_applied(&self, now: Instant) -> bool {
+        self.guessed_at.is_none_or(|at| now.saturating_duration_since(at) < GUESS_LIFETIME)
+    }
 }
 
 impl PartRefusalCache {
-    fn known(&self) -> MutexGuard<'_, HashMap<PartKey, String>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<PartKey, RememberedRefusal>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -81,6 +105,14 @@ impl RequestOmissions {
     /// Returns the number of parts with notes in the last sent request.
     pub(super) fn count(&self) -> usize {
         self.sent_without
+    }
+
+    /// Returns whether each single suspect was left out in vain. The next guess has several results then, or none is left.
+    pub(super) fn has_tried_singles(&self) -> bool {
+        let Some(guesses) = self.guesses.as_ref().filter(|_| self.tries > 0) else { return false };
+        guesses
+            .front()
+            .is_none_or(|next| next.iter().filter(|part| part.description == RESULT_NAME).count() > 1)
     }
 }
 
@@ -133,7 +165,7 @@ impl SuspectedPart {
             RequestPartKind::File => "a file",
             RequestPartKind::Reasoning => "reasoning",
             RequestPartKind::Signature => "a signature",
-            RequestPartKind::ToolResult => "the output of this tool",
+            RequestPartKind::ToolResult => RESULT_NAME,
             RequestPartKind::Tool => "a tool",
         };
         BlamedPart { key: self.key, description }
@@ -272,13 +304,25 @@ impl RequestOmissions {
         let mut known = targeted.proxied.inner.part_refusals.known();
         // Each attempt sends the whole request, so a refusal that persists goes to the client.
         let Some(refusal) = refusal.filter(|_| self.tries < MAX_OMISSIONS) else { return false };
-        let suspects: Vec<&SuspectedPart> =
-            suspects.iter().filter(|suspect| !known.contains_key(&suspect.key)).collect();
+        let now = Instant::now();
+        let is_applied = |part: &SuspectedPart| known.get(&part.key).is_some_and(|it| it.is_applied(now));
+        let suspects: Vec<&SuspectedPart> = suspects.iter().filter(|part| !is_applied(part)).collect();
         let named = choose_suspects(refusal, &suspects, self.tries);
         // A place that is none of a known part says as little as no place.
         let is_guess = named.is_empty() && refusal.kind.is_none();
-        let blamed = match is_guess {
-            true => self.next_guess(&suspects),
+        // Earlier guesses that have ended come first: a second refusal with the same part is no accident.
+        let former: Vec<BlamedPart> = match is_guess {
+            true => suspects
+                .iter()
+                .filter(|part| known.contains_key(&part.key))
+                .map(|part| part.blamed())
+                .collect(),
+            false => Vec::new(),
+        };
+        let is_new_guess = is_guess && former.is_empty();
+        let blamed: Vec<BlamedPart> = match is_guess {
+            true if is_new_guess => self.next_guess(&suspects),
+            true => former,
             false => named.into_iter().map(SuspectedPart::blamed).collect(),
         };
         if blamed.is_empty() {
@@ -290,10 +334,12 @@ impl RequestOmissions {
             known.clear();
         }
         for part in &blamed {
-            known.insert(part.key, note_of_omission(part.description, &message_of(said)));
+            let note = note_of_omission(part.description, &message_of(said));
+            known.insert(part.key, RememberedRefusal { note, guessed_at: is_new_guess.then_some(now) });
         }
-        // A refusal that names the part is believed at once.
-        if is_guess {
+        // A refusal that names the part is believed at once. A filter names none of the results.
+        let is_filter = refusal.kind == Some(RefusedPartKind::Content) && refusal.part.is_none();
+        if is_guess || is_filter {
             self.guess = blamed.iter().map(|part| part.key).collect();
         }
         tracing::warn!(
@@ -361,13 +407,15 @@ fn refused_content() -> PartRefusal {
 /// Returns the request with notes in place of refused parts, and the number of notes.
 pub(super) fn with_omissions(targeted: &TargetedRequest, body: Bytes) -> (Bytes, usize) {
     let known = targeted.proxied.inner.part_refusals.known();
+    let now = Instant::now();
     let Some(text) = std::str::from_utf8(&body).ok().filter(|_| !known.is_empty()) else {
         return (body, 0);
     };
     let parts = RequestParts::of(text);
     let dialect = targeted.proxied.wire.dialect();
     parts.without(&body, dialect, |part| {
-        known.get(&part_key(targeted, &text.as_bytes()[part.at.clone()])).cloned()
+        let refusal = known.get(&part_key(targeted, &text.as_bytes()[part.at.clone()]));
+        refusal.filter(|refusal| refusal.is_applied(now)).map(|refusal| refusal.note.clone())
     })
 }
 
@@ -377,7 +425,11 @@ fn replace_refused(targeted: &TargetedRequest, request: &mut ModelRequest, left_
     if known.is_empty() {
         return;
     }
-    let note_of = |id: &str| known.get(&part_key(targeted, id.as_bytes())).cloned();
+    let now = Instant::now();
+    let note_of = |id: &str| {
+        let refusal = known.get(&part_key(targeted, id.as_bytes()));
+        refusal.filter(|refusal| refusal.is_applied(now)).map(|refusal| refusal.note.clone())
+    };
     each_result(&mut request.messages, &mut |result| {
         if let Some(note) = note_of(&id_of_result(result)) {
             result.content = vec![Part::text(note)];
@@ -434,17 +486,38 @@ fn choose_suspects<'s>(
     }
     match refusal.kind {
         Some(RefusedPartKind::Reasoning) => proofs().collect(),
-        // A content filter reacts to the newest results. The user's own words are left for the user to change.
         Some(RefusedPartKind::Content) => {
-            let mut new: Vec<&SuspectedPart> =
-                of_kind(RequestPartKind::ToolResult).filter(|part| part.is_new).collect();
-            // First the newest result alone, then all new ones: the less is lost, the better.
-            if attempt == 0 { new.pop().into_iter().collect() } else { new }
+            let results: Vec<&SuspectedPart> = of_kind(RequestPartKind::ToolResult).collect();
+            filtered_results(results).into_iter().nth(attempt as usize).unwrap_or_default()
         }
         // Guesses are made elsewhere: see `next_guess`.
         None => Vec::new(),
         _ => choose_refused_media(refusal, attempt, media, |part| part.kind == RequestPartKind::Image),
     }
+}
+
+/// Returns the results to leave out after a content filter's refusal, in the order in which they are tried. `results` is in
+/// the order of the request.
+///
+/// A filter mostly reacts to the newest results, so these come first: the newest alone, then all new ones. Older results
+/// follow, because a filter may also react to one that it has let pass before. The user's own words are left for the user
+/// to change.
+fn filtered_results(results: Vec<&SuspectedPart>) -> Vec<Vec<&SuspectedPart>> {
+    let (new, old): (Vec<&SuspectedPart>, Vec<&SuspectedPart>) =
+        results.iter().copied().partition(|part| part.is_new);
+    let Some(newest) = new.last().copied() else { return Vec::new() };
+    let mut guesses = vec![vec![newest]];
+    if new.len() > 1 {
+        guesses.push(new);
+    }
+    if let Some(newest_old) = old.last().copied() {
+        // The last attempt is kept for all results, because two bad ones hide each other from single guesses.
+        if guesses.len() == 1 {
+            guesses.push(vec![newest_old]);
+        }
+        guesses.push(results);
+    }
+    guesses
 }
 
 /// Returns the offset behind the model's newest item in a request's text. Later parts are new.

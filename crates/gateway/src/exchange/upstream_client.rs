@@ -6,10 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::stream;
-use http::{StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use longhaul_core::attempt::{SendOutcome, SendTries};
 use longhaul_providers::http::{connection_fault_text, retry_after};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse};
+use longhaul_wire::overflow;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::attempts::FailedAttempt;
@@ -20,6 +21,12 @@ use super::targeted_request::TargetedRequest;
 
 /// The largest body that can be a mere "no such path" message, in bytes.
 const MAX_NO_PATH_BYTES: u64 = 1_000;
+
+/// The largest body of a busy server that is read before the request is sent again, in bytes.
+const MAX_BUSY_BYTES: u64 = 10_000;
+
+/// The time for such a body. It comes with the status, as a rule.
+const BUSY_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A client of one upstream, for one request.
 pub(super) struct UpstreamClient<'a> {
@@ -63,14 +70,21 @@ impl UpstreamClient<'_> {
         loop {
             let begun = Instant::now();
             // The clone of the body is a reference to the same bytes.
-            let result = self.send_once(base, body.clone()).await;
-            let failed = match &result {
-                Ok(response) => outcome_of_status(response.status()),
-                Err(SendFailure::Unreached(_)) => SendOutcome::Unreached,
-                Err(SendFailure::BrokenOff(_)) => {
-                    SendOutcome::BrokenOff { after_ms: whole_ms(begun.elapsed()) }
+            let (result, failed) = match self.send_once(base, body.clone()).await {
+                Ok(response) => {
+                    let (response, outcome) = check_busy(response).await;
+                    (Ok(response), outcome)
                 }
-                Err(SendFailure::Other(_)) => SendOutcome::Final,
+                Err(failure) => {
+                    let outcome = match &failure {
+                        SendFailure::Unreached(_) => SendOutcome::Unreached,
+                        SendFailure::BrokenOff(_) => {
+                            SendOutcome::BrokenOff { after_ms: whole_ms(begun.elapsed()) }
+                        }
+                        SendFailure::Other(_) => SendOutcome::Final,
+                    };
+                    (Err(failure), outcome)
+                }
             };
             let Some(wait_ms) = tries.next_wait_ms(failed) else { return result };
             sleep(Duration::from_millis(wait_ms)).await;
@@ -154,6 +168,36 @@ pub(super) fn outcome_of_status(status: StatusCode) -> SendOutcome {
     }
 }
 
+/// Returns the response, and whether another try is worthwhile. Some servers tell an overflow with the status of a busy
+/// server, and the same request would overflow again.
+async fn check_busy(response: reqwest::Response) -> (reqwest::Response, SendOutcome) {
+    let (status, outcome) = (response.status(), outcome_of_status(response.status()));
+    let is_short = response.content_length().is_some_and(|length| length <= MAX_BUSY_BYTES);
+    if outcome != SendOutcome::Busy || !is_short {
+        return (response, outcome);
+    }
+    let headers = response.headers().clone();
+    let (body, is_overflow) = match timeout(BUSY_BODY_TIMEOUT, response.bytes()).await {
+        Ok(Ok(body)) => {
+            let said = String::from_utf8_lossy(&body);
+            let is_overflow = overflow::recognise(Some(status.as_u16()), &said).is_some();
+            (reqwest::Body::from(body.clone()), is_overflow)
+        }
+        // The reader of the answer meets the same break.
+        Ok(Err(error)) => (reqwest::Body::wrap_stream(stream::once(ready(Err::<Bytes, _>(error)))), false),
+        Err(_) => (reqwest::Body::from(Bytes::new()), false),
+    };
+    let outcome = if is_overflow { SendOutcome::Final } else { outcome };
+    (with_head(status, headers, body), outcome)
+}
+
+/// Returns a response with the head of one whose body was read.
+fn with_head(status: StatusCode, headers: HeaderMap, body: reqwest::Body) -> reqwest::Response {
+    let mut whole = http::Response::new(body);
+    (*whole.status_mut(), *whole.headers_mut()) = (status, headers);
+    whole.into()
+}
+
 /// The reason why a request has no answer.
 pub(super) enum SendFailure {
     /// The upstream has not read the request.
@@ -207,9 +251,7 @@ async fn check_missing_path(response: reqwest::Response) -> (reqwest::Response, 
         // The reader of the answer meets the same break, and decides whether the request is sent again.
         Err(error) => (reqwest::Body::wrap_stream(stream::once(ready(Err::<Bytes, _>(error)))), false),
     };
-    let mut whole = http::Response::new(body);
-    (*whole.status_mut(), *whole.headers_mut()) = (status, headers);
-    (whole.into(), says_so)
+    (with_head(status, headers, body), says_so)
 }
 
 /// Returns the innermost cause: the outer errors repeat the URL.

@@ -378,6 +378,127 @@ async fn a_refusal_that_names_nothing_is_taken_for_an_overflow_once_the_conversa
     }
 }
 
+/// A call of a tool and its result, in Chat Completions.
+fn step(id: &str, result: &str) -> [Value; 2] {
+    let function = json!({ "name": "read", "arguments": "{}" });
+    let calls = json!([{ "id": id, "type": "function", "function": function }]);
+    [
+        json!({ "role": "assistant", "content": null, "tool_calls": calls }),
+        json!({ "role": "tool", "tool_call_id": id, "content": result }),
+    ]
+}
+
+#[tokio::test]
+async fn a_large_request_is_made_shorter_before_all_results_are_left_out() {
+    let server = start_upstream(|number, body| match body["messages"].to_string().split(' ').count() {
+        size if size > 2_500 => UpstreamAnswer::Json(400, json!({ "error": { "message": UNKNOWN_WORDS } })),
+        _ => UpstreamAnswer::Events(
+            events(Dialect::Chat, &format!("id{number}"), "it goes on", (1_700, 3)),
+            Duration::ZERO,
+        ),
+    })
+    .await;
+    let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
+    let upstream = speaking(&server, Dialect::Chat, 30_000, false);
+    let gateway = gateway(GatewayOptions { policy, ..waiting(vec![upstream]) });
+    let mut items = Vec::new();
+    for turn in 0..8 {
+        items.push(user(format!("turn {turn}")));
+        items.extend(step(&format!("c{turn}"), &format!("result{turn} {}", words(400, turn))));
+        items.push(assistant("so it is"));
+    }
+    items.push(user("go"));
+    items.extend(step("newest", &format!("newest {}", words(100, 3))));
+    let reply = gateway.answer(crate::model::call(Dialect::Chat, &items, true)).await;
+    assert_eq!(reply.status, StatusCode::OK);
+    assert_eq!(header(&reply, "x-longhaul-omitted"), "", "no result is blanked");
+    assert_eq!(read(Dialect::Chat, &body(reply).await).0.text, "it goes on");
+    let last = String::from_utf8(server.received().last().unwrap().body.to_vec()).unwrap();
+    assert!(last.contains(&words(100, 3)), "{last}");
+}
+
+#[tokio::test]
+async fn a_filter_that_reacts_to_an_older_result_does_not_end_a_conversation() {
+    let server = refusing(Dialect::Chat, "forbidden", "Output blocked by content filtering policy").await;
+    let gateway = gateway(waiting(vec![speaking(&server, Dialect::Chat, 20_000, false)]));
+    let mut items = vec![user("go")];
+    items.extend(step("c1", "forbidden words"));
+    items.extend(step("c2", "fine words"));
+    for requests in [3, 4] {
+        let reply = gateway.answer(crate::model::call(Dialect::Chat, &items, true)).await;
+        assert_eq!((reply.status, header(&reply, "x-longhaul-omitted")), (StatusCode::OK, "1"));
+        body(reply).await;
+        let received = server.received();
+        assert_eq!(received.len(), requests);
+        let last = String::from_utf8(received.last().unwrap().body.to_vec()).unwrap();
+        assert!(last.contains("fine words"), "the newest result comes back: {last}");
+    }
+}
+
+#[tokio::test]
+async fn errors_about_the_key_the_model_or_the_account_leave_nothing_out() {
+    for error in [
+        "API key not valid. Please pass a valid API key.",
+        "model x does not exist",
+        "This organization has been disabled.",
+        "User location is not supported for the API use.",
+    ] {
+        let server = refusing(Dialect::Chat, "go", error).await;
+        let gateway = gateway(waiting(vec![speaking(&server, Dialect::Chat, 20_000, false)]));
+        let items = worked(Dialect::Chat).0;
+        let reply = gateway.answer(crate::model::call(Dialect::Chat, &items, true)).await;
+        let omitted = header(&reply, "x-longhaul-omitted").to_owned();
+        assert_eq!((reply.status, omitted.as_str()), (StatusCode::BAD_REQUEST, ""), "{error}");
+        assert_eq!(server.received().len(), 1, "{error}: asked once");
+    }
+}
+
+/// Lets minutes pass for the gateway.
+async fn pass_minutes(minutes: u64) {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(60 * minutes)).await;
+    tokio::time::resume();
+}
+
+#[tokio::test]
+async fn a_part_that_was_left_out_on_a_guess_is_tried_again_later() {
+    let server = start_upstream(|number, _| match number {
+        0 => UpstreamAnswer::Json(400, json!({ "error": { "message": UNKNOWN_WORDS } })),
+        _ => UpstreamAnswer::Events(
+            events(Dialect::Chat, &format!("id{number}"), "it goes on", (40, 3)),
+            Duration::ZERO,
+        ),
+    })
+    .await;
+    let gateway = gateway(waiting(vec![speaking(&server, Dialect::Chat, 20_000, false)]));
+    let items = worked(Dialect::Chat).0;
+    for (minutes, omitted, requests) in [(0, "1", 2), (5, "1", 3), (6, "", 4)] {
+        pass_minutes(minutes).await;
+        let reply = gateway.answer(crate::model::call(Dialect::Chat, &items, true)).await;
+        assert_eq!((reply.status, header(&reply, "x-longhaul-omitted")), (StatusCode::OK, omitted));
+        body(reply).await;
+        assert_eq!(server.received().len(), requests);
+    }
+}
+
+#[tokio::test]
+async fn a_part_that_is_refused_again_after_a_guess_is_left_out_for_good() {
+    let server = refusing(Dialect::Chat, "forbidden", UNKNOWN_WORDS).await;
+    let gateway = gateway(waiting(vec![speaking(&server, Dialect::Chat, 20_000, false)]));
+    let mut items = worked(Dialect::Chat).0;
+    for requests in [2, 4, 5] {
+        let reply = gateway.answer(crate::model::call(Dialect::Chat, &items, true)).await;
+        assert_eq!((reply.status, header(&reply, "x-longhaul-omitted")), (StatusCode::OK, "1"));
+        body(reply).await;
+        assert_eq!(server.received().len(), requests);
+        // Newer results are not suspected before the old one.
+        items.extend(step(&format!("after{requests}"), &format!("fine words {requests}")));
+        pass_minutes(11).await;
+    }
+    let last = String::from_utf8(server.received().last().unwrap().body.to_vec()).unwrap();
+    assert!(last.contains("fine words 2") && last.contains("fine words 4"), "{last}");
+}
+
 #[tokio::test]
 async fn a_refusal_that_persists_is_passed_on_and_leaves_nothing_out_later() {
     let server = refusing(Dialect::Chat, "go", "Bad Request").await;

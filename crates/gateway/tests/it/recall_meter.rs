@@ -146,3 +146,24 @@ async fn what_is_put_back_into_a_step_is_counted_as_it_is_sent() {
 async fn steps_that_are_put_back_are_counted_as_they_are_sent() {
     is_counted_as_sent(Looks::Before).await;
 }
+
+/// A server that reports ten times its tokens cannot have read what it reports: its window is too small for that.
+#[tokio::test]
+async fn reports_that_the_window_cannot_hold_do_not_refuse_short_messages() {
+    let server = start_upstream(|_, body| {
+        let read = body["messages"].to_string().split(' ').count() as u64;
+        UpstreamAnswer::Json(200, said("it goes on", 10 * read, 4))
+    })
+    .await;
+    let gateway =
+        gateway_with(&server, Dialect::Chat, RecallMode::Inject, GatewayDependencies::default(), 4_096);
+    let mut messages = Vec::new();
+    for turn in 0..14 {
+        messages.push(user(format!("{} number {turn}", words(180, turn))));
+        let reply = gateway.answer(chat(request(&messages, false))).await;
+        assert_eq!(reply.status, http::StatusCode::OK, "turn {turn}");
+        body(reply).await;
+        gateway.settle().await;
+        messages.push(assistant(format!("{} number {turn}", words(150, turn + 3))));
+    }
+}

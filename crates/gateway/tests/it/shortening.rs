@@ -555,6 +555,33 @@ async fn a_refusal_may_come_in_a_stream() {
 }
 
 #[tokio::test]
+async fn an_overflow_may_come_with_the_status_of_another_error() {
+    for (status, error) in [
+        (500, json!({ "error": "context length exceeded" })),
+        (502, json!({ "error": { "message": "m", "code": "context_length_exceeded" } })),
+        (503, json!({ "error": { "message": "prompt exceeds context window 4096" } })),
+        (499, json!({ "error": { "message": "context overflow" } })),
+        (400, json!({ "error": { "message": "max_tokens must be at least 1, got -4904." } })),
+    ] {
+        let server = start_upstream(move |_, body| {
+            if is_summary_request(body) {
+                return pruned();
+            }
+            match size(body) <= 2_000 {
+                true => UpstreamAnswer::Json(200, said("fine", 1_500, 1)),
+                false => UpstreamAnswer::Json(status, error.clone()),
+            }
+        })
+        .await;
+        let reply = server.gateway(8_000).answer(chat(request(&long(), false))).await;
+        let action = header(&reply, "x-longhaul-action");
+        assert_eq!((reply.status, action), (StatusCode::OK, "compacted"), "{status}");
+        let sent = server.main_requests();
+        assert!(sent[0].body != sent[1].body, "{status}: the same request is not sent again");
+    }
+}
+
+#[tokio::test]
 async fn the_client_hears_something_while_a_summary_is_written() {
     let (writes, may_write) = watch::channel(false);
     let server = start_upstream(move |_, body| match is_summary_request(body) {

@@ -40,6 +40,7 @@ pub(super) const SENTENCES: &[&str] = &[
     r"prompt length \(<U>\).{0,80}(?:should|must|can)\s?not exceed max_num_tokens \(<L>\)",
     r"`inputs` tokens \+ `max_new_tokens` must be <= <L>\. given: <U> `inputs` tokens",
     r"`inputs` must have less than <L> tokens\. given: <U>",
+    r"must have (?:less|fewer) than <L> tokens\W{1,3}given:? <U>",
     // OpenAI chat, DeepSeek and their like
     r"input tokens exceed the configured limit of <L>(?: tokens)?(?:\. your messages resulted in <U> tokens)?",
     r"maximum context length is <L>(?: tokens)?.{0,60}(?:resulted in|requested|used) <U> tokens",
@@ -49,6 +50,9 @@ pub(super) const SENTENCES: &[&str] = &[
     r"input exceeds the context window",
     // a single text beyond ten million characters; only where messages are
     r"'(?:messages|input)\[\d+\][^']*': string too long",
+    // too many messages: fewer of them fit. A list of tokens is a prompt.
+    r"'(?:messages|input)': array too long",
+    r"array too long\b.{0,160}\btokens\b",
     // Google
     r"input token count \(?<U>\)? exceeds the maximum number of tokens allowed \(?<L>\)?",
     r"input token count.{0,30}exceeds the maximum number of tokens allowed(?: \(?<L>\)?)?",
@@ -132,6 +136,8 @@ pub(super) const SENTENCES: &[&str] = &[
     r"too many tokens",
     r"token limit exceeded",
     r"\b<U> tokens > <L>(?: maximum| limit)?",
+    r"\b(?:total|input|prompt|many|requested)[ _]tokens?:? <U> > <L>",
+    r"prompt of <U> tokens (?:does not|doesn't|cannot|will not) fit\D{0,40}<L>",
     r"\btokens exceeds?\b",
     r"decrease input length",
 ];
@@ -155,6 +161,17 @@ pub(super) const VETOES: &[&str] = &[
     // a limit on the answer, not on the request: compaction would not help
     r"max[_ ]?(?:completion_|output_|new_)?tokens\W{0,3}(?:must (?:not|be \w)|should|cannot|value|is not|exceeds the limit)",
 ];
+
+/// The words of a server in trouble. A server error in such words is an outage, although it may name the input.
+const OUTAGES: &str = r"try again later|retry later|overload|over capacity|at capacity|temporarily|unavailable|\bis loading\b|out of memory";
+
+/// Names of the input and of the window.
+const INPUT: &str = r"context|prompt|\binputs?\b|\bmessages\b|n_ctx|kv cache";
+
+/// An output limit that the server has reckoned as the rest of the window (vLLM): "max_tokens must be at least 1, got
+/// -4904". A single digit is a caller's own -1, which stands for "no limit".
+const NEGATIVE_ROOM: &str =
+    r"max_(?:completion_|output_|new_)?tokens\b.{0,60}\b(?:got|given|received):? ?-\d{2,}";
 
 /// Google's wording: the excess is given in tokens, and is not about the output limit.
 const TOKENS_EXCEED: &str =
@@ -184,6 +201,9 @@ static COMPILED: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(SENTENCES))
 static COMPILED_UNMISTAKABLE: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(UNMISTAKABLE));
 static COMPILED_VETOES: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(VETOES));
 static COMPILED_TOKENS: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(&[TOKENS_EXCEED]));
+static COMPILED_OUTAGES: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(&[OUTAGES]));
+static COMPILED_INPUT: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(&[INPUT]));
+static COMPILED_ROOM: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(&[NEGATIVE_ROOM]));
 static COMPILED_BUDGET: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(&[BUDGET]));
 
 pub(super) fn matches(text: &str) -> bool {
@@ -196,6 +216,18 @@ pub(super) fn is_unmistakable(text: &str) -> bool {
 
 pub(super) fn vetoed(text: &str) -> bool {
     COMPILED_VETOES.iter().any(|regex| regex.is_match(text))
+}
+
+pub(super) fn is_outage(text: &str) -> bool {
+    COMPILED_OUTAGES.iter().any(|regex| regex.is_match(text))
+}
+
+pub(super) fn names_input(text: &str) -> bool {
+    COMPILED_INPUT.iter().any(|regex| regex.is_match(text))
+}
+
+pub(super) fn has_negative_room(text: &str) -> bool {
+    COMPILED_ROOM.iter().any(|regex| regex.is_match(text))
 }
 
 pub(super) fn tokens_exceed(text: &str) -> bool {

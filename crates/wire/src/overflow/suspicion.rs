@@ -34,6 +34,9 @@ const NEARLY_FULL_PERCENT: u64 = 80;
 /// (2,048).
 const NEARLY_FULL_TOKENS: u64 = 1_800;
 
+/// The largest ratio between a server's count and ours. Vocabularies differ by less (decision 0008).
+const MAX_COUNT_RATIO: u64 = 4;
+
 /// Words for the end of an answer that name the window: Anthropic, Mistral, LM Studio.
 const WINDOW_WORDS: &[&str] = &[
     "model_context_window_exceeded",
@@ -131,13 +134,17 @@ pub fn suspect(sent: &AnsweredRequestTokens, answer: &ModelAnswer) -> Option<Sus
     if let Some(reported) = reported.filter(|reported| sent.was_cut_to(*reported)) {
         return Some(SuspectedOverflow::SilentlyTruncated { reported, counted: sent.counted() });
     }
-    let over = sent.window.is_some_and(|window| reported.is_some_and(|input| input > window));
+    let over = reported.is_some_and(|input| sent.is_beyond_window(input));
     if over || (answer.finish == ModelStopReason::Length && sent.was_ended_by_the_window(answer)) {
         return Some(SuspectedOverflow::WindowFull { total });
     }
-    // After a tool call or a filter an empty text says nothing about the window.
-    let ended = matches!(answer.finish, ModelStopReason::Stop | ModelStopReason::Other);
-    (ended && is_silent(&answer.parts) && sent.is_nearly_full()).then_some(SuspectedOverflow::Empty)
+    let has_no_room = match answer.finish {
+        ModelStopReason::Stop | ModelStopReason::Other => sent.is_nearly_full(),
+        ModelStopReason::Length => sent.had_no_room(answer),
+        // After a tool call or a filter an empty text says nothing about the window.
+        _ => false,
+    };
+    (has_no_room && is_silent(&answer.parts)).then_some(SuspectedOverflow::Empty)
 }
 
 impl AnsweredRequestTokens {
@@ -180,6 +187,13 @@ impl AnsweredRequestTokens {
         reported == self.last_input && grown >= MIN_GROWN_TOKENS
     }
 
+    /// Reports whether the server counts more input than the window holds. A count far above ours is a wrong report: the
+    /// server has taken the request.
+    fn is_beyond_window(&self, reported: u64) -> bool {
+        let most = self.max_input_tokens().saturating_mul(MAX_COUNT_RATIO);
+        reported <= most && self.window.is_some_and(|window| reported > window)
+    }
+
     fn was_ended_by_the_window(&self, answer: &ModelAnswer) -> bool {
         let usage = answer.usage.as_ref();
         // The answer is as long as the request allowed, so the output limit ended it.
@@ -199,6 +213,18 @@ impl AnsweredRequestTokens {
                 let few = FEW_OUTPUT_TOKENS.min(self.max_output.unwrap_or(u64::MAX) / 2);
                 self.counted() >= NEARLY_FULL_TOKENS && output.is_some_and(|output| output < few)
             }
+        }
+    }
+
+    /// Reports whether an answer that ended for its length had no room to begin. If the server has counted next to no
+    /// output, its window is full, whatever window was stated.
+    fn had_no_room(&self, answer: &ModelAnswer) -> bool {
+        // A caller's own low limit ends an answer, too. A probe asks for one token.
+        let few = FEW_OUTPUT_TOKENS.min(self.max_output.unwrap_or(u64::MAX) / 2);
+        let counted = answer.usage.as_ref().filter(|usage| usage.total_tokens() > 0);
+        match counted.map(|usage| usage.output_tokens) {
+            Some(output) => output < few && self.counted() >= NEARLY_FULL_TOKENS,
+            None => few > 0 && self.is_nearly_full(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{ReportedOverflow, patterns};
+use super::{ReportedOverflow, languages, patterns};
 use crate::token_count;
 
 /// The depth to which wrapped errors of proxies are followed.
@@ -83,6 +83,16 @@ impl ErrorBodyContents {
 
     pub(super) fn is_unmistakable(&self) -> bool {
         self.texts.iter().any(|text| patterns::is_unmistakable(text))
+    }
+
+    /// Reports whether a server error in words of overflow is about the request, and not about an outage.
+    pub(super) fn is_about_input(&self, numbers: ReportedOverflow) -> bool {
+        let is_outage = self.texts.iter().any(|text| patterns::is_outage(text));
+        // The words of overflow and the name of the input must stand together.
+        let names_input = |text: &String| {
+            languages::matches(text) || patterns::matches(text) && patterns::names_input(text)
+        };
+        !is_outage && (numbers.is_complete() || self.is_unmistakable() || self.texts.iter().any(names_input))
     }
 
     fn string(&mut self, text: &str, depth: usize) {

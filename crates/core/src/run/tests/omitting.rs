@@ -249,6 +249,21 @@ fn a_result_that_a_filter_refuses_is_left_out() {
 }
 
 #[test]
+fn an_older_result_is_left_out_once_the_newest_did_not_help() {
+    let mut stage = Stage::new(|_| ());
+    stage.send("go");
+    for text in ["awful", "newest"] {
+        let calls = running(&stage.answer(vec![call("read")]));
+        stage.end_tool(&calls[0], text);
+    }
+    assert!(calls_model(&stage.fail(withheld())));
+    assert!(shown(&stage).contains("awful") && !shown(&stage).contains("newest"));
+    assert!(calls_model(&stage.fail(withheld())));
+    assert!(!shown(&stage).contains("awful"), "{}", shown(&stage));
+    assert_eq!(ended(&stage.answer(vec![Part::text("ok")])), Some(RunEnd::Stop));
+}
+
+#[test]
 fn a_message_that_a_filter_refuses_ends_its_run_only() {
     let mut stage = Stage::new(|_| ());
     stage.send("hello");

@@ -241,6 +241,7 @@ impl<'t> SimulatedConversation<'t> {
             is_whole_answer: !is_too_long,
             passing_failure: None,
             unnamed_refusal: None,
+            has_tried_singles: false,
         }
     }
 

@@ -144,6 +144,12 @@ fn more_input_than_the_window_holds() {
 }
 
 #[test]
+fn a_report_far_above_the_window_is_a_wrong_one() {
+    let sent = AnsweredRequestTokens { estimated: 900, ..server(4_096) };
+    assert_eq!(suspect(&sent, &answer("Well.", ModelStopReason::Stop, Some((9_000, 9)))), None);
+}
+
+#[test]
 fn the_servers_own_word_for_it() {
     let full = Some(SuspectedOverflow::WindowFull { total: Some(15) });
     for envelope in [
@@ -181,6 +187,25 @@ fn an_empty_answer_to_a_long_request() {
     }
     let filtered = answer("", ModelStopReason::ContentFilter, None);
     assert_eq!(suspect(&long, &filtered), None);
+}
+
+#[test]
+fn an_empty_answer_that_ended_for_its_length_had_no_room() {
+    let long = AnsweredRequestTokens { estimated: 3_000, ..server(8_192) };
+    let empty = |output| answer("", ModelStopReason::Length, Some((3_000, output)));
+    assert_eq!(suspect(&long, &empty(0)), Some(SuspectedOverflow::Empty), "the stated window is too large");
+    assert_eq!(suspect(&long, &empty(1)), Some(SuspectedOverflow::Empty));
+    assert_eq!(suspect(&long, &empty(600)), None, "hidden reasoning has used up the output limit");
+    let probe = AnsweredRequestTokens { max_output: Some(1), ..long };
+    assert_eq!(suspect(&probe, &empty(1)), None, "the caller asked for one token");
+    let short = AnsweredRequestTokens { estimated: 300, ..server(8_192) };
+    assert_eq!(suspect(&short, &answer("", ModelStopReason::Length, Some((300, 0)))), None);
+    let text = answer("Hm", ModelStopReason::Length, Some((3_000, 1)));
+    assert_eq!(suspect(&long, &text), None, "it is an answer");
+    let uncounted = answer("", ModelStopReason::Length, None);
+    assert_eq!(suspect(&long, &uncounted), None, "far from the window's end");
+    let near = AnsweredRequestTokens { estimated: 7_000, ..server(8_192) };
+    assert_eq!(suspect(&near, &uncounted), Some(SuspectedOverflow::Empty));
 }
 
 #[test]
