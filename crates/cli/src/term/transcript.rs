@@ -363,7 +363,7 @@ impl TranscriptRenderer {
             return self.shrunk(&format!("left out {}", shrunk.gone.words()), &shrunk.strategy, shrunk);
         }
         let how = if no_summary || shrunk.is_extract {
-            format!("{}, without a model's summary", shrunk.strategy)
+            format!("{}, without a model", shrunk.strategy)
         } else {
             shrunk.strategy.clone()
         };
