@@ -6,9 +6,11 @@
 mod changes;
 mod languages;
 mod moods;
+mod tenses;
 
 pub(crate) use changes::*;
 pub(crate) use moods::*;
+pub(crate) use tenses::*;
 
 /// The closed word classes of one language. Entries are in lower case, separated by blanks or (phrases) by commas.
 pub(crate) struct LanguageLexicon {
