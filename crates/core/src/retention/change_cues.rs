@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use super::lexicon::{
     ADDING_CHANGE_CUES, ADDITIONS, BEFORE_CHANGE_NOUNS, CASUAL_CHANGE_CUES, CHANGE_NOUNS, CHANGE_TARGETS,
-    CHANGING_SUBJECTS, DEFINITE_ARTICLES, LEXICONS, REPORTED_CHANGE_CUES, UNSPACED_CHANGES,
-    UNSPACED_DONE_CHANGES, UNSPACED_AFTER,
+    CHANGING_SUBJECTS, DEFINITE_ARTICLES, LEXICONS, REPORTED_CHANGE_CUES, UNSPACED_AFTER, UNSPACED_CHANGES,
+    UNSPACED_DONE_CHANGES,
 };
 use super::mood::{CLAUSE, PhraseSet, has_unspaced, is_auxiliary, words_of};
 use super::past_reports;
@@ -37,7 +37,8 @@ pub(super) static WITHDRAWING_CUES: LazyLock<PhraseSet> =
     LazyLock::new(|| PhraseSet::of(all_cues().filter(|cue| !is_casual(cue) && !is_adding(cue))));
 
 static ALL_PHRASES: LazyLock<BTreeMap<&'static str, CueClass>> = LazyLock::new(|| {
-    let listed = |list: &'static str, separator| list.split(separator).map(str::trim).filter(|cue| !cue.is_empty());
+    let listed =
+        |list: &'static str, separator| list.split(separator).map(str::trim).filter(|cue| !cue.is_empty());
     let reported = listed(REPORTED_CHANGE_CUES, ',').map(|cue| (cue, CueClass::Reported));
     all_cues()
         .map(str::trim)
@@ -87,11 +88,13 @@ fn announces(clause: &[&str], at: usize, length: usize, is_past: &mut Option<boo
     }
     // "We switched", "migramos" and "moved to Node 20" change something. "The formatter replaced half of the tabs" tells
     // what went wrong.
+    // German and Dutch have the participle at the end, behind the target.
+    let target_start = if at + length == clause.len() { 0 } else { at + length };
     let changes = length > 1
         || clause.iter().any(|word| SUBJECTS.contains(word))
         || clause[0] == "on"
         || ["mos", "śmy", "iamo", "dik", "tik", "tık", "dık"].iter().any(|ending| cue.ends_with(ending))
-        || clause[at + 1..].iter().any(|word| TARGETS.contains(word));
+        || clause[target_start..].iter().any(|word| TARGETS.contains(word));
     class == CueClass::Change && changes
 }
 
@@ -147,7 +150,7 @@ fn announces_unspaced(text: &str, is_past: bool) -> bool {
         return false;
     }
     // "After the update" says only when something happened.
-    let times = UNSPACED_AFTER.split(' ').filter(|mark| text.contains(mark));
+    let times = UNSPACED_AFTER.split(',').filter(|mark| text.contains(mark));
     let rest = times.fold(Cow::Borrowed(text), |text, mark| Cow::Owned(text.replace(mark, " ")));
     has_unspaced(&rest, if is_past { UNSPACED_DONE_CHANGES } else { UNSPACED_CHANGES })
 }

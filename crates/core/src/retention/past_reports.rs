@@ -96,7 +96,9 @@ fn is_verb_place(clause: &[&str], at: usize) -> bool {
     if is_bare {
         // "Use named arguments" is a command, and "Bob committed the file" tells of Bob.
         let is_before_noun = clause.get(at + 1).is_some_and(|next| {
-            !is_function_word(next) && !next.bytes().all(|byte| byte.is_ascii_digit())
+            !is_function_word(next)
+                && !BARE_PREPOSITIONS.contains(next)
+                && !next.bytes().all(|byte| byte.is_ascii_digit())
         });
         return at > start
             && at - start <= MAX_BARE_PLACE
@@ -107,12 +109,24 @@ fn is_verb_place(clause: &[&str], at: usize) -> bool {
     at > start && (!is_function_word(clause[at - 1]) || is_subject(clause[at - 1]))
 }
 
-/// Returns whether a word of a closed class may be the subject right before a verb.
+/// Prepositions and adverbs that stand behind a verb, and not before its object.
+pub(super) const BARE_PREPOSITIONS: &[&str] =
+    &["without", "against", "again", "late", "early", "out", "off", "up", "down", "back"];
+
+/// Returns whether a word is a verb of the past by its list or by its English ending.
+pub(super) fn is_past_verb(word: &str) -> bool {
+    match SIGNS.get(word) {
+        Some(sign) => *sign == TenseSign::Past,
+        None => word.len() >= MIN_CHARS && word.ends_with("ed") && !word.starts_with("un"),
+    }
+}
+
+/// Returns whether a word of a closed class may be the subject right before a verb, or an adverb there.
 fn is_subject(word: &str) -> bool {
     const SUBJECTS: &[&str] = &[
         "i", "we", "they", "he", "she", "it", "you", "who", "which", "that", "this", "everyone", "someone",
-        "nobody", "somebody", "just", "then", "also", "ich", "wir", "er", "es", "je", "on", "il", "elle", "nous",
-        "ils", "ik", "wij", "hij", "ze",
+        "nobody", "somebody", "just", "then", "also", "actually", "really", "still", "never", "always",
+        "maybe", "ich", "wir", "er", "es", "je", "on", "il", "elle", "nous", "ils", "ik", "wij", "hij", "ze",
     ];
     SUBJECTS.contains(&word)
 }
@@ -132,12 +146,9 @@ fn has_past_ending(word: &str) -> bool {
         // English, German and Swedish.
         "ed", "ierte", "ierten", "erte", "elte", "tete", "igte", "chte", "ade",
         // Spanish and Portuguese.
-        "ó", "aron", "ieron", "aba", "aban", "ou", "aram", "iram", "avam",
-        // Italian.
-        "avano", "evano",
-        // Russian and Ukrainian.
-        "л", "ла", "ло", "ли", "лся", "лась", "лось", "лись",
-        // Polish.
+        "ó", "aron", "ieron", "aba", "aban", "ou", "aram", "iram", "avam", // Italian.
+        "avano", "evano", // Russian and Ukrainian.
+        "л", "ла", "ло", "ли", "лся", "лась", "лось", "лись", // Polish.
         "ał", "ił", "ył", "ął", "ała", "iła", "yła", "ęła", "ało", "iło", "yło", "słali", "ęli", "ały", "iły",
         "liśmy", "łyśmy", "łem", "łam",
     ];
@@ -151,17 +162,17 @@ fn is_participle(have: &str, word: &str) -> bool {
     }
     let ends = |endings: &[&str]| endings.iter().any(|ending| word.ends_with(ending));
     match have {
-        "has" | "have" | "i've" | "we've" | "they've" | "haven't" | "hasn't" => ends(&["ed"]) || is_listed_past(word),
-        "hat" | "haben" | "habe" | "habt" | "hast" => {
-            ends(&["t"]) || ends(&["en"]) && word.contains("ge")
+        "has" | "have" | "i've" | "we've" | "they've" | "haven't" | "hasn't" => {
+            ends(&["ed"]) || is_listed_past(word)
         }
+        "hat" | "haben" | "habe" | "habt" | "hast" => ends(&["t"]) || ends(&["en"]) && word.contains("ge"),
         // The Dutch participle begins with "ge".
         "heeft" | "hebben" | "heb" | "hebt" => word.contains("ge") && ends(&["d", "t", "en"]),
         // French, Italian and Spanish have forms in common, so all their participles count. English has "a", too.
         "a" => ends(&["é", "ée", "és", "ées", "ndu", "rdu"]),
         _ => ends(&[
-            "é", "ée", "és", "ées", "du", "ado", "ido", "ato", "uto", "ito", "sto", "tto", "ati", "ate", "ite",
-            "is", "it", "echo", "erto",
+            "é", "ée", "és", "ées", "du", "ado", "ido", "ato", "uto", "ito", "sto", "tto", "ati", "ate",
+            "ite", "is", "it", "echo", "erto",
         ]),
     }
 }
@@ -199,7 +210,10 @@ mod tests {
         ] {
             assert!(tells_of_past(text), "{text}");
         }
-        assert!(is_unspaced_past("代わりに金曜日にデプロイしました。") && is_unspaced_past("服务器返回了旧证书。"));
+        assert!(
+            is_unspaced_past("代わりに金曜日にデプロイしました。")
+                && is_unspaced_past("服务器返回了旧证书。")
+        );
     }
 
     #[test]

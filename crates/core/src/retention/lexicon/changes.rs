@@ -16,8 +16,8 @@ pub(crate) const CASUAL_CHANGE_CUES: &str = "now actually new latest wait change
 pub(crate) const REPORTED_CHANGE_CUES: &str = "instead, instead of, rather than, update, correction, switch, replace, replaces, \
     revise, after all, on second thought, was wrong, i would rather, i'd rather, anymore, any longer, deprecated, \
     stattdessen, statt, anstatt, korrektur, ändern, nicht richtig, war falsch, hinfällig, \
-    plutôt, au lieu de, finalement, en fait, correction, changement, changer, plus, \
-    en lugar de, en vez de, corrección, cambio, cambia, en realidad, \
+    plutôt, au lieu de, au lieu du, au lieu des, finalement, en fait, correction, changement, changer, plus, \
+    en lugar de, en lugar del, en vez de, en vez del, corrección, cambio, cambia, en realidad, \
     em vez de, ao invés de, correção, mudança, na verdade, invece, invece di, al posto di, correzione, cambio, in realtà, \
     вместо, исправление, изменить, заменить, на самом деле, in plaats van, correctie, zamiast, poprawka, zmiana, \
     istället, istället för, i stället för, rättelse, ändring, ersätt, yerine, düzeltme, замість, виправлення, замінити, \
@@ -37,7 +37,8 @@ pub(crate) const CHANGE_TARGETS: &str =
     "to from auf von nach zu zum à de para por al alla na с на к naar van z till från sang ke dari إلى من";
 
 /// Subjects that change something themselves: "we switched".
-pub(crate) const CHANGING_SUBJECTS: &str = "i we i've we've ich wir je j'ai nous nosotros yo мы я wij ik vi jag ми ben biz kami kita نحن हम";
+pub(crate) const CHANGING_SUBJECTS: &str =
+    "i we i've we've ich wir je j'ai nous nosotros yo мы я wij ik vi jag ми ben biz kami kita نحن हम";
 
 /// Marks of a change in Chinese, Japanese and Korean that announce one in the past as well.
 pub(crate) const UNSPACED_DONE_CHANGES: &str = "改为 改成 改到 改用 不再 而不是 升级 升級 迁移 遷移 换成 換成 切换 切換 转到 轉到 从今天 從今天 不用再 更新为 更新成 更新到 \
@@ -45,8 +46,7 @@ pub(crate) const UNSPACED_DONE_CHANGES: &str = "改为 改成 改到 改用 不�
     바뀌 오늘부터 더이상 변경했 변경되 변경하";
 
 /// Marks behind a noun of a change, which say only when something happened: "after the update".
-pub(crate) const UNSPACED_AFTER: &str = "更新后 更新後 更新之后 更新之後 更新以后 变更后 变更之后 變更後 升级后 升级之后 升級後 迁移后 迁移之后 切换后 切换之后 更新の後 更新後 変更後 変更の後 \
-    アップグレード後 アップグレードの後 移行後 移行の後 切り替え後 업그레이드 후 변경 후 전환 후 마이그레이션 후";
+pub(crate) const UNSPACED_AFTER: &str = "更新后,更新後,更新之后,更新之後,更新以后,变更后,变更之后,變更後,升级后,升级之后,升級後,迁移后,迁移之后,切换后,切换之后,更新の後,更新後,変更後,変更の後,アップグレード後,アップグレードの後,移行後,移行の後,切り替え後,업그레이드 후,변경 후,전환 후,마이그레이션 후";
 
 /// Cues that only say from when on a statement holds. They take nothing back: "from now on ask before you push".
 pub(crate) const ADDING_CHANGE_CUES: &str = "from now on, from here on, as of today, update, ab jetzt, ab sofort, von nun an, künftig, \
@@ -61,8 +61,8 @@ pub(crate) const ADDING_CHANGE_CUES: &str = "from now on, from here on, as of to
     अब से, आगे से, आज से";
 
 /// Phrases that name what a statement takes back.
-pub(crate) const WITHDRAWALS: &str = "instead of, rather than, forget, statt, anstatt, vergiss, au lieu de, plutôt que, oublie, \
-    oubliez, en lugar de, en vez de, olvida, olvide, em vez de, ao invés de, esqueça, esquece, invece di, al posto di, \
+pub(crate) const WITHDRAWALS: &str = "instead of, rather than, forget, statt, anstatt, vergiss, au lieu de, au lieu du, au lieu des, plutôt que, oublie, \
+    oubliez, en lugar de, en lugar del, en vez de, en vez del, olvida, olvide, em vez de, ao invés de, esqueça, esquece, invece di, al posto di, \
     dimentica, вместо, забудь, забудьте, in plaats van, vergeet, zamiast, zapomnij, istället för, i stället för, yerine, замість, thay vì, daripada, بدلا من, \
     بدلاً من";
 

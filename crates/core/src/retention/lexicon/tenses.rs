@@ -1,4 +1,4 @@
-//! Verbs that show the tense of a clause.
+//! Words that show the tense and the subject of a clause.
 
 /// Auxiliary and irregular verbs of the past.
 pub(crate) const PAST_VERBS: &str = "was were wasn't weren't had hadn't did didn't took gave lost came went ran broke fell got said saw \
@@ -49,5 +49,19 @@ pub(crate) const UNSPACED_PAST: &str =
     "昨天 上周 上个月 去年 之前的 曾经 曾經 昨日 先週 去年の 어제 지난주 작년 过了 過了";
 
 /// Ends of statements about the past in Japanese and Korean.
-pub(crate) const UNSPACED_PAST_ENDS: &str =
-    "ました でした かった った いた えた けた れた せた した んだ 失败了 出错了 었다 았다 했다 었어 았어 했어 었습니다 았습니다 했습니다 었어요 았어요 했어요 됐어요";
+pub(crate) const UNSPACED_PAST_ENDS: &str = "ました でした かった った いた えた けた れた せた した んだ 失败了 出错了 었다 았다 했다 었어 았어 했어 었습니다 았습니다 했습니다 었어요 았어요 했어요 됐어요";
+
+/// Nouns of things that people number or report on, and that look like verbs at the beginning of a clause.
+pub(crate) const NUMBERED_NOUNS: &str = "order orders query request report question issue ticket test build step run job task page \
+    table row file log list note record entry point check plan result update release change import export upload \
+    download backup answer call email message comment review commit merge branch patch deployment process package server \
+    service user customer number line item part phase round batch case error warning index cache host port block figure \
+    chapter section paragraph version option example exercise problem experiment trial sample group team invoice \
+    frage bestellung abfrage anfrage bericht schritt aufgabe seite tabelle zeile fall lauf rechnung kapitel punkt fehler \
+    commande requête demande rapport étape tâche facture pregunta pedido consulta informe paso tarea factura pergunta \
+    relatório passo tarefa fatura domanda ordine richiesta rapporto passaggio fattura заказ вопрос отчёт запрос шаг задача \
+    счёт vraag bestelling verzoek rapport stap taak factuur pytanie zamówienie zapytanie raport krok zadanie faktura \
+    fråga beställning rapport steg";
+
+/// Articles and numbers before the object of a verb.
+pub(crate) const ARTICLES_AND_NUMBERS: &str = "a an the no its our my this that these those nothing all some one two three four five six seven eight nine ten twelve";

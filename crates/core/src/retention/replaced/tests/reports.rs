@@ -60,12 +60,10 @@ const OTHER_REPORTS: &[(&str, &str)] = &[
 
 /// Statements that replace an earlier one.
 const REPLACEMENTS: &[(&str, &str)] = &[
-    ("Deploy on Friday.", "From now on deploy on Tuesday."),
     ("Our server runs on port 8080.", "Our server runs on port 9090 now."),
     ("The deadline is Friday.", "We moved the deadline to Monday."),
     ("Use Python 3.11.", "We have upgraded to Python 3.12."),
     ("Use npm for the packages.", "Use pnpm for the packages instead."),
-    ("All dates must be written as YYYY-MM-DD.", "All dates must be written as DD.MM.YYYY instead."),
     ("The codename is Lantern-7.", "We changed the codename to Beacon-9."),
     ("Die Frist ist Freitag.", "Wir haben die Frist auf Montag verschoben."),
     ("Nutze npm.", "Nutze stattdessen pnpm, nicht npm."),
