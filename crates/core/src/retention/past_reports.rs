@@ -149,8 +149,8 @@ fn has_past_ending(word: &str) -> bool {
         "ó", "aron", "ieron", "aba", "aban", "ou", "aram", "iram", "avam", // Italian.
         "avano", "evano", // Russian and Ukrainian.
         "л", "ла", "ло", "ли", "лся", "лась", "лось", "лись", // Polish.
-        "ał", "ił", "ył", "ął", "ała", "iła", "yła", "ęła", "ało", "iło", "yło", "słali", "ęli", "ały", "iły",
-        "liśmy", "łyśmy", "łem", "łam",
+        "ał", "ił", "ył", "ął", "ała", "iła", "yła", "ęła", "ało", "iło", "yło", "słali", "ęli", "ały",
+        "iły", "liśmy", "łyśmy", "łem", "łam",
     ];
     !word.starts_with("un") && ENDINGS.iter().any(|ending| word.ends_with(ending) && word != *ending)
 }

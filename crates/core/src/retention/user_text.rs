@@ -67,6 +67,12 @@ const GAP_TOKENS: u64 = 3;
 /// The size of the mark of a replaced statement, in tokens.
 const REPLACED_TOKENS: u64 = 8;
 
+/// The most rounds in which the section takes room that the estimate has left.
+const MAX_FILLING_ROUNDS: usize = 4;
+
+/// The part of the room that may stay empty: one in so many.
+const MIN_SPARE_SHARE: u64 = 16;
+
 /// The longest sentence that may be repeated, in words. Short ones have another meaning each time: "Yes, do that."
 const SHORT_WORDS: usize = 4;
 
@@ -352,19 +358,38 @@ impl UserText {
     pub(crate) fn fit(&self, room_tokens: u64) -> String {
         let mut room = room_tokens.saturating_sub(self.counter.text(TITLE) + 1);
         while room > 0 {
-            let kept = self.select(room);
+            let kept = self.select(room, None);
             if !kept.contains(&true) {
                 break;
             }
             let text = self.render(&kept);
             let excess = self.counter.text(&text).saturating_sub(room_tokens);
             if excess == 0 {
-                return text;
+                return self.filled(text, kept, room, room_tokens);
             }
             // The sum of the pieces' tokens is an estimate. Steps of at least 1/32 bound the number of rounds.
             room = room.saturating_sub(excess.max(room / 32));
         }
         String::new()
+    }
+
+    /// Returns the section with more pieces where the estimate of their tokens was too high. `room` is the estimate of
+    /// the selection `kept`.
+    fn filled(&self, mut text: String, mut kept: Vec<bool>, mut room: u64, room_tokens: u64) -> String {
+        for _ in 0..MAX_FILLING_ROUNDS {
+            let spare = room_tokens.saturating_sub(self.counter.text(&text));
+            if spare <= room_tokens / MIN_SPARE_SHARE || !kept.contains(&false) {
+                break;
+            }
+            room += spare;
+            let more = self.select(room, Some(&kept));
+            let longer = self.render(&more);
+            if self.counter.text(&longer) > room_tokens {
+                break;
+            }
+            (text, kept) = (longer, more);
+        }
+        text
     }
 
     /// Adds the pieces of a message. `repeated` has the newest place of each line and longer sentence.
@@ -480,7 +505,9 @@ impl UserText {
 
     /// Chooses the pieces that fit `room` tokens, the most important first. Replaced statements are quoted only if
     /// all other pieces are.
-    fn select(&self, room: u64) -> Vec<bool> {
+    ///
+    /// Beside an earlier selection in less room, questions and lower ranks are added only if all statements are kept.
+    fn select(&self, room: u64, earlier: Option<&[bool]>) -> Vec<bool> {
         let mut kept = vec![false; self.pieces.len()];
         let mut opened = vec![false; self.messages.len()];
         let mut used = 0;
@@ -493,7 +520,9 @@ impl UserText {
             let is_beside_kept = at > 0 && kept[at - 1];
             let gap = if is_beside_kept { 0 } else { GAP_TOKENS };
             // After a piece that did not fit, smaller ones of lower rank may follow, but no replaced statements.
-            let is_idle = is_full && piece.rank == UserTextRank::Replaced;
+            let is_added =
+                earlier.is_some_and(|earlier| !earlier[at]) && piece.rank >= UserTextRank::Question;
+            let is_idle = is_full && (piece.rank == UserTextRank::Replaced || is_added);
             if is_idle || used + opening + mark + gap + piece.tokens > room {
                 is_full = true;
                 continue;
