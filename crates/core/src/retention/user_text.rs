@@ -506,7 +506,8 @@ impl UserText {
     /// Chooses the pieces that fit `room` tokens, the most important first. Replaced statements are quoted only if
     /// all other pieces are.
     ///
-    /// Beside an earlier selection in less room, questions and lower ranks are added only if all statements are kept.
+    /// Beside an earlier selection in less room, questions are added only if all statements are kept, and lower ranks not
+    /// at all.
     fn select(&self, room: u64, earlier: Option<&[bool]>) -> Vec<bool> {
         let mut kept = vec![false; self.pieces.len()];
         let mut opened = vec![false; self.messages.len()];
@@ -520,9 +521,10 @@ impl UserText {
             let is_beside_kept = at > 0 && kept[at - 1];
             let gap = if is_beside_kept { 0 } else { GAP_TOKENS };
             // After a piece that did not fit, smaller ones of lower rank may follow, but no replaced statements.
-            let is_added =
-                earlier.is_some_and(|earlier| !earlier[at]) && piece.rank >= UserTextRank::Question;
-            let is_idle = is_full && (piece.rank == UserTextRank::Replaced || is_added);
+            let is_added = earlier.is_some_and(|earlier| !earlier[at]);
+            let is_low =
+                piece.rank > UserTextRank::Question || is_full && piece.rank == UserTextRank::Question;
+            let is_idle = is_full && piece.rank == UserTextRank::Replaced || is_added && is_low;
             if is_idle || used + opening + mark + gap + piece.tokens > room {
                 is_full = true;
                 continue;
