@@ -9,7 +9,7 @@ use super::lexicon::{
     CHANGING_SUBJECTS, DEFINITE_ARTICLES, LEXICONS, REPORTED_CHANGE_CUES, UNSPACED_AFTER, UNSPACED_CHANGES,
     UNSPACED_DONE_CHANGES,
 };
-use super::mood::{CLAUSE, PhraseSet, has_unspaced, is_auxiliary, words_of};
+use super::mood::{CLAUSE, PhraseSet, has_unspaced, words_of};
 use super::past_reports;
 
 /// The words of a clause's beginning among which a word of addition stands.
@@ -78,9 +78,7 @@ fn announces(clause: &[&str], at: usize, length: usize, is_past: &mut Option<boo
     let cue = clause[at..at + length].join(" ");
     let class = ALL_PHRASES.get(cue.as_str()).copied().unwrap_or(CueClass::Change);
     let is_known = at > 0 && KNOWN.contains(clause[at - 1]);
-    // "This is the latest change: …" announces one, and "after the change, …" does not.
-    let is_announced = at + length == clause.len() && clause.iter().any(|word| is_auxiliary(word));
-    if class == CueClass::Noun && is_known && !is_announced {
+    if class == CueClass::Noun && is_known {
         return false;
     }
     if class == CueClass::Adding || !*is_past.get_or_insert_with(|| past_reports::is_past(clause)) {

@@ -28,6 +28,7 @@ const REPORTS: &[(&str, &str)] = &[
     ("Nigdy nie wdrażaj w piątek.", "Zamiast tego wdrożyliśmy w piątek i było źle."),
     ("The report has 12 pages.", "The report had 14 pages last week."),
     ("Answer in German.", "The support team answered in French again."),
+    ("The build runs on Node 18.", "The build is slow since the update."),
 ];
 
 /// More of them, written before the rules and run only after them.
