@@ -20,6 +20,7 @@ mod markup_rules;
 pub(crate) mod mood;
 mod named_things;
 mod obligation;
+mod past_reports;
 mod polite;
 pub(crate) mod replaced;
 mod requests;

@@ -15,6 +15,7 @@ mod pruning_agent;
 mod strategies;
 mod summaries;
 mod triggers;
+mod user_quotes;
 
 /// A session as it grows.
 struct Log {

@@ -1,9 +1,16 @@
 //! Words that announce a change of what was said before: "from now on", "we upgraded", "no longer".
 
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use super::lexicon::{ADDING_CHANGE_CUES, ADDITIONS, CASUAL_CHANGE_CUES, LEXICONS, UNSPACED_CHANGES};
-use super::mood::{CLAUSE, PhraseSet, has_phrase, has_unspaced, words_of};
+use super::lexicon::{
+    ADDING_CHANGE_CUES, ADDITIONS, BEFORE_CHANGE_NOUNS, CASUAL_CHANGE_CUES, CHANGE_NOUNS, CHANGE_TARGETS,
+    CHANGING_SUBJECTS, DEFINITE_ARTICLES, LEXICONS, REPORTED_CHANGE_CUES, UNSPACED_AFTER, UNSPACED_CHANGES,
+    UNSPACED_DONE_CHANGES,
+};
+use super::mood::{CLAUSE, PhraseSet, has_unspaced, words_of};
+use super::past_reports;
 
 /// The words of a clause's beginning among which a word of addition stands.
 const ADDITION_WORDS: usize = 3;
@@ -29,6 +36,66 @@ static CLEAR_CUES: LazyLock<PhraseSet> =
 pub(super) static WITHDRAWING_CUES: LazyLock<PhraseSet> =
     LazyLock::new(|| PhraseSet::of(all_cues().filter(|cue| !is_casual(cue) && !is_adding(cue))));
 
+static ALL_PHRASES: LazyLock<BTreeMap<&'static str, CueClass>> = LazyLock::new(|| {
+    let listed =
+        |list: &'static str, separator| list.split(separator).map(str::trim).filter(|cue| !cue.is_empty());
+    let reported = listed(REPORTED_CHANGE_CUES, ',').map(|cue| (cue, CueClass::Reported));
+    all_cues()
+        .map(str::trim)
+        .map(|cue| (cue, if is_casual(cue) { CueClass::Casual } else { CueClass::Change }))
+        .chain(reported)
+        .chain(listed(ADDING_CHANGE_CUES, ',').map(|cue| (cue, CueClass::Adding)))
+        .chain(listed(CHANGE_NOUNS, ' ').map(|cue| (cue, CueClass::Noun)))
+        .collect()
+});
+
+/// The meaning of a cue for the tense of its clause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CueClass {
+    /// A word that is as common in other talk: "now".
+    Casual,
+    /// A word that tells what happened if its clause is in the past: "instead".
+    Reported,
+    /// A noun, which may name a change that is known: "after the update".
+    Noun,
+    /// A phrase that says from when on something holds: "from now on".
+    Adding,
+    /// A verb or a phrase of a change: "we switched", "no longer".
+    Change,
+}
+
+fn set_of(words: &'static str) -> BTreeSet<&'static str> {
+    words.split_whitespace().collect()
+}
+
+/// Returns whether the cue at a place of a clause announces a change, and does not only tell of one.
+fn announces(clause: &[&str], at: usize, length: usize, is_past: &mut Option<bool>) -> bool {
+    static KNOWN: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
+        [BEFORE_CHANGE_NOUNS, DEFINITE_ARTICLES].into_iter().flat_map(str::split_whitespace).collect()
+    });
+    static TARGETS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(CHANGE_TARGETS));
+    static SUBJECTS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(CHANGING_SUBJECTS));
+    let cue = clause[at..at + length].join(" ");
+    let class = ALL_PHRASES.get(cue.as_str()).copied().unwrap_or(CueClass::Change);
+    let is_known = at > 0 && KNOWN.contains(clause[at - 1]);
+    if class == CueClass::Noun && is_known {
+        return false;
+    }
+    if class == CueClass::Adding || !*is_past.get_or_insert_with(|| past_reports::is_past(clause)) {
+        return true;
+    }
+    // "We switched", "migramos" and "moved to Node 20" change something. "The formatter replaced half of the tabs" tells
+    // what went wrong.
+    // German and Dutch have the participle at the end, behind the target.
+    let target_start = if at + length == clause.len() { 0 } else { at + length };
+    let changes = length > 1
+        || clause.iter().any(|word| SUBJECTS.contains(word))
+        || clause[0] == "on"
+        || ["mos", "śmy", "iamo", "dik", "tik", "tık", "dık"].iter().any(|ending| cue.ends_with(ending))
+        || clause[target_start..].iter().any(|word| TARGETS.contains(word));
+    class == CueClass::Change && changes
+}
+
 /// The cues of a change in a statement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ChangeCues {
@@ -40,21 +107,50 @@ pub(super) struct ChangeCues {
     pub(super) takes_back: bool,
     /// `true` if the statement stands beside earlier ones, and not in their place: "also", "as well".
     pub(super) is_addition: bool,
+    /// `true` if the statement only tells what happened: it announces no change and has verbs of the past alone.
+    pub(super) is_report: bool,
 }
 
 impl ChangeCues {
     /// Reads the cues of a statement.
     pub(super) fn of(text: &str) -> Self {
         let words = words_of(text);
-        let plain: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != CLAUSE).collect();
-        let is_unspaced = has_unspaced(text, UNSPACED_CHANGES);
-        Self {
-            announces_change: has_phrase(&CHANGE_CUES, &plain) || is_unspaced,
-            is_clear_change: has_phrase(&CLEAR_CUES, &plain) || is_unspaced,
-            takes_back: has_phrase(&WITHDRAWING_CUES, &plain) || is_unspaced,
-            is_addition: is_addition(&words),
+        let mut cues = Self { is_addition: is_addition(&words), ..Self::default() };
+        let (mut has_past, mut has_present) = (false, false);
+        for clause in words.split(|word| word == CLAUSE).filter(|clause| !clause.is_empty()) {
+            let clause: Vec<&str> = clause.iter().map(String::as_str).collect();
+            let mut is_past = None;
+            for at in 0..clause.len() {
+                let length = CHANGE_CUES.prefix_len(&clause[at..]);
+                if length > 0 && announces(&clause, at, length, &mut is_past) {
+                    cues.announces_change = true;
+                    cues.is_clear_change |= CLEAR_CUES.prefix_len(&clause[at..]) > 0;
+                    cues.takes_back |= WITHDRAWING_CUES.prefix_len(&clause[at..]) > 0;
+                }
+            }
+            if !cues.announces_change {
+                has_past |= is_past.unwrap_or_else(|| past_reports::is_past(&clause));
+                has_present |= past_reports::is_present(&clause);
+            }
         }
+        let is_past = !text.is_ascii() && past_reports::is_unspaced_past(text);
+        if announces_unspaced(text, is_past) {
+            cues = Self { announces_change: true, is_clear_change: true, takes_back: true, ..cues };
+        }
+        cues.is_report = !cues.announces_change && (has_past && !has_present || is_past);
+        cues
     }
+}
+
+/// Returns whether a text in Chinese, Japanese or Korean announces a change.
+fn announces_unspaced(text: &str, is_past: bool) -> bool {
+    if text.is_ascii() {
+        return false;
+    }
+    // "After the update" says only when something happened.
+    let times = UNSPACED_AFTER.split(',').filter(|mark| text.contains(mark));
+    let rest = times.fold(Cow::Borrowed(text), |text, mark| Cow::Owned(text.replace(mark, " ")));
+    has_unspaced(&rest, if is_past { UNSPACED_DONE_CHANGES } else { UNSPACED_CHANGES })
 }
 
 /// Returns whether a clause begins or ends with a word of addition. Elsewhere such a word may belong to another one:

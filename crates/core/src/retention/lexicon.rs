@@ -6,9 +6,11 @@
 mod changes;
 mod languages;
 mod moods;
+mod tenses;
 
 pub(crate) use changes::*;
 pub(crate) use moods::*;
+pub(crate) use tenses::*;
 
 /// The closed word classes of one language. Entries are in lower case, separated by blanks or (phrases) by commas.
 pub(crate) struct LanguageLexicon {
@@ -119,7 +121,7 @@ const FRENCH: LanguageLexicon = LanguageLexicon {
         aucun cas, sous aucun prétexte, sans mon, par défaut, plutôt que, au lieu de, ne plus, si tu, si vous",
     first_person: "je j' j'ai nous mon ma mes notre nos me m' moi",
     second_person: "tu te t' toi ton ta tes vous votre vos",
-    change_cues: "maintenant, plus, désormais, dorénavant, plutôt, au lieu de, finalement, en fait, correction, changé, \
+    change_cues: "maintenant, plus, désormais, dorénavant, plutôt, au lieu de, au lieu du, au lieu des, finalement, en fait, correction, changé, \
         changement, changer, déplacé, remplacé, remplacée, migré, migrés, passé à, passés à, passés sur, passés de, passé de, mis à jour, est \
         maintenant, sont maintenant, c'est maintenant, n'est plus, ne sont plus, à partir d'aujourd'hui, dès aujourd'hui, dès \
         maintenant, oublie, oubliez, nouveau, nouvelle, à partir de maintenant",
@@ -140,7 +142,7 @@ const SPANISH: LanguageLexicon = LanguageLexicon {
         ningún caso, bajo ningún concepto, sin mi, por defecto, en lugar de, en vez de, ya no",
     first_person: "yo mi mis nuestro nuestra me nos he tengo estoy soy quiero",
     second_person: "tú te ti tu tus usted ustedes su sus",
-    change_cues: "ahora, ya no, en lugar de, en vez de, mejor, corrección, cambiado, cambio, cambia, movido, reemplaza, \
+    change_cues: "ahora, ya no, en lugar de, en lugar del, en vez de, en vez del, mejor, corrección, cambiado, cambio, cambia, movido, reemplaza, \
         reemplazado, migrado, migramos, pasamos a, hemos pasado a, pasamos de, hemos pasado de, actualizado, actualizamos, cambiamos, es ahora, ahora es, \
         ahora son, desde hoy, desde ahora, a partir de hoy, olvida, olvide, nuevo, nueva, a partir de ahora, de ahora en \
         adelante, en realidad",

@@ -6,20 +6,22 @@
 //! person are no orders. Two forms of an order have no imperative: a prohibition without a verb ("No emojis."), and a
 //! polite question with a scope ("Could you always answer in French?").
 
+mod noun_subjects;
 mod statement_signs;
 mod unspaced;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
+use self::noun_subjects::begins_with_noun;
 use self::statement_signs::{command_of_language, has_marked_imperative, has_turkish_each};
 use self::unspaced::has_unspaced_command;
 use super::lexicon::{
-    DISCOURSE_MARKERS, EACH, HINDI_COMMAND_ENDINGS, HINDI_COMMANDS, LEXICONS, MODAL_VERBS, NO_PROHIBITIONS,
-    PROHIBITING_DETERMINERS, SLIGHT_WORDS, STANDING_SCOPES, UNSPACED_QUESTIONS, UNSPACED_SCOPE,
-    UNSPACED_STANDING,
+    CHOOSING_VERBS, DISCOURSE_MARKERS, EACH, HINDI_COMMAND_ENDINGS, HINDI_COMMANDS, LASTING_VERBS, LEXICONS,
+    MODAL_VERBS, NEGATIONS, NO_PROHIBITIONS, OPENING_NEGATIONS, PROHIBITING_DETERMINERS, SLIGHT_WORDS,
+    STANDING_SCOPES, UNSPACED_NEGATIONS, UNSPACED_QUESTIONS, UNSPACED_SCOPE, UNSPACED_STANDING,
 };
-use super::obligation::{is_general_truth, obliges_things, speaks_of_thing};
+use super::obligation::{is_general_truth, obliges_model, obliges_things, speaks_of_thing};
 use super::polite::{is_plea, is_plea_part, is_plea_word, is_wish};
 use super::requests::request_score;
 use super::rule_lists::without_stress;
@@ -115,11 +117,14 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
         return 0;
     }
     let is_wish = is_wish(&plain);
-    let obliges = obliges_things(&plain);
+    // "From now on every function must have a docstring" has its subject behind the scope.
+    let scope = WORD_CLASSES.standing.prefix_len(&plain);
+    let obliges = obliges_things(&plain) || scope > 0 && obliges_things(&plain[scope..]);
     let is_asked = is_command(&words)
         || is_wish
         || is_plea(&words)
         || obliges
+        || obliges_model(&plain)
         || has_unspaced_command(body)
         || is_return(body)
         || withdrawal::is_told(body);
@@ -154,6 +159,23 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
         score -= 2;
     }
     score
+}
+
+/// Returns whether an order holds for more than one task by its verb alone: a prohibition ("do not edit generated files"),
+/// or a choice of means ("use snake_case", "keep functions short").
+pub(crate) fn is_lasting(order: &str) -> bool {
+    static LASTING: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
+        [CHOOSING_VERBS, LASTING_VERBS].into_iter().flat_map(str::split_whitespace).collect()
+    });
+    static DENYING: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
+        [NEGATIONS, OPENING_NEGATIONS].into_iter().flat_map(str::split_whitespace).collect()
+    });
+    let words = plain_words(order);
+    let denies = |word: &String| DENYING.contains(word.as_str()) || word.starts_with("n'");
+    let verb = words.iter().find(|word| !is_lead_in(word));
+    verb.is_some_and(|verb| LASTING.contains(verb.as_str()))
+        || words.iter().take(MAX_REQUEST_START).any(denies)
+        || has_unspaced(order, UNSPACED_NEGATIONS)
 }
 
 /// Returns whether a sentence has the form of a question.
@@ -565,7 +587,7 @@ fn is_imperative(clause: &[&str]) -> bool {
     let is_verbal_noun = first.ends_with("ing") || first.ends_with("ly");
     let is_number = first.chars().all(|char| char.is_ascii_digit());
     let is_subject = begins_with_auxiliary(rest);
-    !is_verbal_noun && !is_number && !is_subject && !rest.is_empty()
+    !is_verbal_noun && !is_number && !is_subject && !rest.is_empty() && !begins_with_noun(&clause[start..])
 }
 
 /// Returns whether a clause is a command by the grammar of its script; `None` for scripts whose commands begin with

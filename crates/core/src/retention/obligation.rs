@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use super::lexicon::{
-    DEFINITE_ARTICLES, LEXICONS, LIVING_BEINGS, MODAL_VERBS, NEGATIONS, NONE_CONDITIONS, NONE_WORDS,
-    OBLIGATIONS, PROHIBITING_DETERMINERS, TEAM_POSSESSIVES, WEAK_OBLIGATIONS,
+    ADDRESSED_PERSONS, DEFINITE_ARTICLES, LEXICONS, LIVING_BEINGS, MODAL_VERBS, NEGATIONS, NONE_CONDITIONS,
+    NONE_WORDS, OBLIGATIONS, PROHIBITING_DETERMINERS, TEAM_POSSESSIVES, WEAK_OBLIGATIONS,
 };
 use super::mood::{MAX_REQUEST_START, PhraseSet, has_standing_scope, is_each, is_function_word};
 use super::polite::ANSWERS;
@@ -49,6 +49,16 @@ pub(super) fn obliges_things(words: &[&str]) -> bool {
     let obliges = |word: &str| WEAK.contains(word) || is_none && is_one_of(word, MODAL_VERBS);
     let weak = (1..start.len()).find(|at| obliges(start[*at]));
     weak.is_some_and(|at| is_thing(&words[..at]) && names_kind(&words[..at]))
+}
+
+/// Returns whether words oblige the model to something or forbid it: "you must not push to release".
+pub(super) fn obliges_model(words: &[&str]) -> bool {
+    static STRONG: LazyLock<PhraseSet> = LazyLock::new(|| PhraseSet::of([OBLIGATIONS].into_iter()));
+    let [first, rest @ ..] = words else { return false };
+    let length = STRONG.prefix_len(rest);
+    // "You must be kidding" and "you must have seen it" suppose something.
+    let is_guess = matches!(rest, ["must" | "can't" | "cannot", "be" | "have", ..]);
+    is_one_of(first, ADDRESSED_PERSONS) && length > 0 && rest.len() > length && !is_guess
 }
 
 /// The most words before the subject of a general truth: "all the people".

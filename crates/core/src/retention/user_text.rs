@@ -4,8 +4,9 @@
 //! sentences appear once. The prose in the middle of a long message is quoted last, and a paste is cut to both ends.
 //! Blocks that a client's program put into the user's message are left out.
 //!
-//! If the section has too little room, sentences are ranked. The first message and standing orders come first.
-//! Statements that name a value or announce a change follow, then other statements, then questions. Within a rank the
+//! If the section has too little room, sentences are ranked. The first message and standing orders come first. Statements
+//! that are short messages of their own follow, then those of longer messages, then questions. Among both, statements
+//! that name a value or announce a change come first. Within a rank the
 //! newest sentences stay. A replaced statement is quoted only if all others are, and its replacement takes over its
 //! rank. A replaced order comes after all other orders.
 
@@ -23,8 +24,8 @@ use super::addressed_comments::addressed_comment;
 use super::long_sentences::order_parts;
 use super::markup_rules::MarkupRules;
 use super::mood::{
-    CLEAR_ORDER_SCORE, ORDER_SCORE, has_label, is_question, is_slight, order_score, order_score_below_label,
-    order_score_in_rules,
+    CLEAR_ORDER_SCORE, ORDER_SCORE, has_label, is_lasting, is_question, is_slight, order_score,
+    order_score_below_label, order_score_in_rules,
 };
 use super::replaced::{StatementCache, has_order_form, is_telling, replacements};
 use super::rule_lists::{RuleList, begins_with_heading};
@@ -66,21 +67,37 @@ const GAP_TOKENS: u64 = 3;
 /// The size of the mark of a replaced statement, in tokens.
 const REPLACED_TOKENS: u64 = 8;
 
+/// The most rounds in which the section takes room that the estimate has left.
+const MAX_FILLING_ROUNDS: usize = 4;
+
+/// The part of the room that may stay empty: one in so many.
+const MIN_SPARE_SHARE: u64 = 16;
+
 /// The longest sentence that may be repeated, in words. Short ones have another meaning each time: "Yes, do that."
 const SHORT_WORDS: usize = 4;
 
 /// The mark of sentences that are left out of a message.
 const GAP: &str = "…";
 
-/// The part of a request's limit that the section may take in any case: one in four. A larger section would soon be
-/// compacted again.
-const LIMIT_SHARE: u64 = 4;
+/// The longest message whose sentences are ranked before those of longer messages, in tokens. A fact or an order that is
+/// a message of its own was worth a message.
+const SHORT_MESSAGE_TOKENS: u64 = 40;
+
+/// The part of the score that an order gets for holding beyond one task by its verb.
+const LASTING_SCORE: i32 = 2;
+
+/// The part of the score that an order gets as a short message of its own.
+const SHORT_MESSAGE_SCORE: i32 = 1;
+
+/// The part of a request's limit up to which orders may take more than the section's share: one in four. More of them
+/// would soon be compacted again.
+const ORDER_LIMIT_SHARE: u64 = 4;
 
 /// Returns the room of the section, in tokens. The room is the section's share of the tokens that are `free` below the
 /// `limit` of the request. Orders may take more, as long as a tenth of the free tokens stays free.
 pub(crate) fn user_room(free: u64, limit: u64, share: f64, order_tokens: u64) -> u64 {
     let usual = (free as f64 * share.clamp(0.0, 1.0)) as u64;
-    usual.max(order_tokens.min(free - free / 10)).min(limit / LIMIT_SHARE)
+    usual.max(order_tokens.min(free - free / 10).min(limit / ORDER_LIMIT_SHARE))
 }
 
 /// The user's text in a part of the log, in ranked pieces.
@@ -152,8 +169,13 @@ impl UserTextPiece {
 enum UserTextRank {
     /// A sentence of the session's first message, which states the goal.
     Goal,
-    /// A standing order, the clearest first. An order with a value or a change scores one point more.
+    /// A standing order, the clearest first. An order with a value or a change scores one point more, and so does one
+    /// that is a short message of its own.
     Order(Reverse<i32>),
+    /// A statement in a short message that names a value or announces a change.
+    ShortTelling,
+    /// Another statement in a short message.
+    ShortStatement,
     /// A statement that names a value or announces a change.
     Telling,
     Statement,
@@ -166,6 +188,31 @@ enum UserTextRank {
     PasteMiddle,
     /// A statement that a later one replaces.
     Replaced,
+}
+
+impl UserTextRank {
+    /// Returns the rank of a sentence in a short message.
+    fn in_short_message(self) -> Self {
+        match self {
+            Self::Order(Reverse(score)) => Self::Order(Reverse(score + SHORT_MESSAGE_SCORE)),
+            Self::Telling => Self::ShortTelling,
+            Self::Statement => Self::ShortStatement,
+            rank => rank,
+        }
+    }
+
+    /// Returns whether a later statement may replace a sentence of the rank.
+    fn is_statement(self) -> bool {
+        matches!(
+            self,
+            Self::Goal
+                | Self::Order(_)
+                | Self::ShortTelling
+                | Self::ShortStatement
+                | Self::Telling
+                | Self::Statement
+        )
+    }
 }
 
 /// The properties that a line gives to its sentences.
@@ -198,7 +245,8 @@ impl LineRule {
             () if !has_own_words => UserTextRank::LongMiddle,
             () if is_slight(sentence) => UserTextRank::Slight,
             () if score >= ORDER_SCORE => {
-                UserTextRank::Order(Reverse(score + i32::from(is_telling(sentence))))
+                let lasting = if is_lasting(sentence) { LASTING_SCORE } else { 0 };
+                UserTextRank::Order(Reverse(score + i32::from(is_telling(sentence)) + lasting))
             }
             () if is_question(sentence) => UserTextRank::Question,
             () if !self.is_code && is_telling(sentence) => UserTextRank::Telling,
@@ -310,19 +358,38 @@ impl UserText {
     pub(crate) fn fit(&self, room_tokens: u64) -> String {
         let mut room = room_tokens.saturating_sub(self.counter.text(TITLE) + 1);
         while room > 0 {
-            let kept = self.select(room);
+            let kept = self.select(room, None);
             if !kept.contains(&true) {
                 break;
             }
             let text = self.render(&kept);
             let excess = self.counter.text(&text).saturating_sub(room_tokens);
             if excess == 0 {
-                return text;
+                return self.filled(text, kept, room, room_tokens);
             }
             // The sum of the pieces' tokens is an estimate. Steps of at least 1/32 bound the number of rounds.
             room = room.saturating_sub(excess.max(room / 32));
         }
         String::new()
+    }
+
+    /// Returns the section with more pieces where the estimate of their tokens was too high. `room` is the estimate of
+    /// the selection `kept`.
+    fn filled(&self, mut text: String, mut kept: Vec<bool>, mut room: u64, room_tokens: u64) -> String {
+        for _ in 0..MAX_FILLING_ROUNDS {
+            let spare = room_tokens.saturating_sub(self.counter.text(&text));
+            if spare <= room_tokens / MIN_SPARE_SHARE || !kept.contains(&false) {
+                break;
+            }
+            room += spare;
+            let more = self.select(room, Some(&kept));
+            let longer = self.render(&more);
+            if self.counter.text(&longer) > room_tokens {
+                break;
+            }
+            (text, kept) = (longer, more);
+        }
+        text
     }
 
     /// Adds the pieces of a message. `repeated` has the newest place of each line and longer sentence.
@@ -368,6 +435,11 @@ impl UserText {
         }
         let all: u64 = self.pieces[first..].iter().map(|piece| piece.tokens).sum();
         let max_sentence = if is_goal { MAX_TASK_SENTENCE_TOKENS } else { END_TOKENS };
+        if all <= SHORT_MESSAGE_TOKENS {
+            for piece in &mut self.pieces[first..] {
+                piece.rank = piece.rank.in_short_message();
+            }
+        }
         let middle = if all > LONG_TOKENS { self.middle(first, max_sentence) } else { first..first };
         if is_goal {
             for at in (first..self.pieces.len()).filter(|at| !middle.contains(at)) {
@@ -413,13 +485,8 @@ impl UserText {
 
     /// Marks replaced statements, and gives their ranks to the statements that replace them.
     fn mark_replaced(&mut self, statements: &mut StatementCache) {
-        let is_statement = |piece: &UserTextPiece| {
-            matches!(
-                piece.rank,
-                UserTextRank::Goal | UserTextRank::Order(_) | UserTextRank::Telling | UserTextRank::Statement
-            )
-        };
-        let at: Vec<usize> = (0..self.pieces.len()).filter(|at| is_statement(&self.pieces[*at])).collect();
+        let at: Vec<usize> =
+            (0..self.pieces.len()).filter(|at| self.pieces[*at].rank.is_statement()).collect();
         let stated: Vec<(usize, &str)> =
             at.iter().map(|at| (self.pieces[*at].message, &*self.pieces[*at].text)).collect();
         let replaced_by = replacements(&stated, statements);
@@ -438,7 +505,10 @@ impl UserText {
 
     /// Chooses the pieces that fit `room` tokens, the most important first. Replaced statements are quoted only if
     /// all other pieces are.
-    fn select(&self, room: u64) -> Vec<bool> {
+    ///
+    /// Beside an earlier selection in less room, questions are added only if all statements are kept, and lower ranks not
+    /// at all.
+    fn select(&self, room: u64, earlier: Option<&[bool]>) -> Vec<bool> {
         let mut kept = vec![false; self.pieces.len()];
         let mut opened = vec![false; self.messages.len()];
         let mut used = 0;
@@ -451,7 +521,10 @@ impl UserText {
             let is_beside_kept = at > 0 && kept[at - 1];
             let gap = if is_beside_kept { 0 } else { GAP_TOKENS };
             // After a piece that did not fit, smaller ones of lower rank may follow, but no replaced statements.
-            let is_idle = is_full && piece.rank == UserTextRank::Replaced;
+            let is_added = earlier.is_some_and(|earlier| !earlier[at]);
+            let is_low =
+                piece.rank > UserTextRank::Question || is_full && piece.rank == UserTextRank::Question;
+            let is_idle = is_full && piece.rank == UserTextRank::Replaced || is_added && is_low;
             if is_idle || used + opening + mark + gap + piece.tokens > room {
                 is_full = true;
                 continue;

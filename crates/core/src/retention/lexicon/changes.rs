@@ -11,6 +11,43 @@ pub(crate) const CASUAL_CHANGE_CUES: &str = "now actually new latest wait change
     теперь лучше новый новая новое nu toch nieuw nieuwe liever teraz raczej nowy nowa nowe nytt hellre yeni şimdi тепер краще новий нова нове \
     sekarang baru الآن جديد جديدة अब नया नई";
 
+/// Cues that announce a change only in a command or in the present. In the past they tell what happened: "we deployed on
+/// Friday instead".
+pub(crate) const REPORTED_CHANGE_CUES: &str = "instead, instead of, rather than, update, correction, switch, replace, replaces, \
+    revise, after all, on second thought, was wrong, i would rather, i'd rather, anymore, any longer, deprecated, \
+    stattdessen, statt, anstatt, korrektur, ändern, nicht richtig, war falsch, hinfällig, \
+    plutôt, au lieu de, au lieu du, au lieu des, finalement, en fait, correction, changement, changer, plus, \
+    en lugar de, en lugar del, en vez de, en vez del, corrección, cambio, cambia, en realidad, \
+    em vez de, ao invés de, correção, mudança, na verdade, invece, invece di, al posto di, correzione, cambio, in realtà, \
+    вместо, исправление, изменить, заменить, на самом деле, in plaats van, correctie, zamiast, poprawka, zmiana, \
+    istället, istället för, i stället för, rättelse, ändring, ersätt, yerine, düzeltme, замість, виправлення, замінити, \
+    thay vì, thay vào đó, sửa lại, sebagai gantinya, koreksi, بدلا من, بدلاً من, تصحيح, ترقية";
+
+/// Nouns among the cues. Behind an article or a preposition they name a change that is known: "slow after the update".
+pub(crate) const CHANGE_NOUNS: &str = "update change changes correction switch replacement korrektur changement correction corrección cambio \
+    correção mudança correzione исправление correctie poprawka zmiana rättelse ändring düzeltme виправлення koreksi تصحيح ترقية";
+
+/// Words before such a noun that name a change that is known, beside articles.
+pub(crate) const BEFORE_CHANGE_NOUNS: &str = "a an any this that these those last latest new recent big small after before since with without by \
+    during of in for nach vor seit mit bei ohne après avant depuis avec dernier dernière después antes desde tras con último \
+    última depois após com dopo prima da ultimo ultima после до с перед sinds na met po przed od efter före";
+
+/// Adverbs and words of the present of which a change in the past has none beside its target: "moved to Node 20".
+pub(crate) const CHANGE_TARGETS: &str =
+    "to from auf von nach zu zum à de para por al alla na с на к naar van z till från sang ke dari إلى من";
+
+/// Subjects that change something themselves: "we switched".
+pub(crate) const CHANGING_SUBJECTS: &str =
+    "i we i've we've ich wir je j'ai nous nosotros yo мы я wij ik vi jag ми ben biz kami kita نحن हम";
+
+/// Marks of a change in Chinese, Japanese and Korean that announce one in the past as well.
+pub(crate) const UNSPACED_DONE_CHANGES: &str = "改为 改成 改到 改用 不再 而不是 升级 升級 迁移 遷移 换成 換成 切换 切換 转到 轉到 从今天 從今天 不用再 更新为 更新成 更新到 \
+    变更为 變更為 アップグレード 移行 切り替え 切替 今日から 今後は ではなく 変更し 変更さ 変更に になりました に変わりました 업그레이드 마이그레이션 전환 바꿨 \
+    바뀌 오늘부터 더이상 변경했 변경되 변경하";
+
+/// Marks behind a noun of a change, which say only when something happened: "after the update".
+pub(crate) const UNSPACED_AFTER: &str = "更新后,更新後,更新之后,更新之後,更新以后,变更后,变更之后,變更後,升级后,升级之后,升級後,迁移后,迁移之后,切换后,切换之后,更新の後,更新後,変更後,変更の後,アップグレード後,アップグレードの後,移行後,移行の後,切り替え後,업그레이드 후,변경 후,전환 후,마이그레이션 후";
+
 /// Cues that only say from when on a statement holds. They take nothing back: "from now on ask before you push".
 pub(crate) const ADDING_CHANGE_CUES: &str = "from now on, from here on, as of today, update, ab jetzt, ab sofort, von nun an, künftig, \
     désormais, dorénavant, à partir de maintenant, a partir de ahora, de ahora en adelante, a partir de agora, de agora em \
@@ -24,8 +61,8 @@ pub(crate) const ADDING_CHANGE_CUES: &str = "from now on, from here on, as of to
     अब से, आगे से, आज से";
 
 /// Phrases that name what a statement takes back.
-pub(crate) const WITHDRAWALS: &str = "instead of, rather than, forget, statt, anstatt, vergiss, au lieu de, plutôt que, oublie, \
-    oubliez, en lugar de, en vez de, olvida, olvide, em vez de, ao invés de, esqueça, esquece, invece di, al posto di, \
+pub(crate) const WITHDRAWALS: &str = "instead of, rather than, forget, statt, anstatt, vergiss, au lieu de, au lieu du, au lieu des, plutôt que, oublie, \
+    oubliez, en lugar de, en lugar del, en vez de, en vez del, olvida, olvide, em vez de, ao invés de, esqueça, esquece, invece di, al posto di, \
     dimentica, вместо, забудь, забудьте, in plaats van, vergeet, zamiast, zapomnij, istället för, i stället för, yerine, замість, thay vì, daripada, بدلا من, \
     بدلاً من";
 

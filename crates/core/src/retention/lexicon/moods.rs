@@ -93,9 +93,10 @@ pub(crate) const UNSPACED_MODALS: &str =
 /// too.
 pub(crate) const OBLIGATIONS: &str = "must, must not, mustn't, shall, shall not, have to, has to, need to, needs to, are to, should not, shouldn't, may not, may only, \
     may never, can only, cannot be, can't be, must never, must always, is required to, are required to, are not to, is not to, are \
-    not allowed, is not allowed, are forbidden, is forbidden, is mandatory, are mandatory, is required, are required, müssen, muss, \
+    not allowed, is not allowed, are forbidden, is forbidden, is mandatory, are mandatory, is required, are required, musst, darfst nicht, darfst nie, darfst keine, darfst nur, \
+    müssen, muss, \
     dürfen nicht, darf nicht, dürfen nur, darf nur, darf nie, darf niemals, dürfen nie, dürfen keine, darf keine, darf kein, sind \
-    verboten, ist verboten, ist pflicht, sind pflicht, doivent, doit, ne doivent, ne doit, est interdit, sont interdits, sont \
+    verboten, ist verboten, ist pflicht, sind pflicht, doivent, doit, dois, devez, ne dois, ne devez, ne doivent, ne doit, est interdit, sont interdits, sont \
     interdites, est obligatoire, sont obligatoires, a besoin d'un, ont besoin d'un, deben, debe, no deben, no debe, tienen que, tiene \
     que, necesita, necesitan, está prohibido, están prohibidos, están prohibidas, es obligatorio, son obligatorias, devem, deve, não \
     devem, não deve, têm de, tem de, têm que, tem que, precisam, precisa, é obrigatório, são proibidas, devono, deve, non devono, non \
@@ -106,6 +107,14 @@ pub(crate) const OBLIGATIONS: &str = "must, must not, mustn't, shall, shall not,
     повинен, повинна, повинно, повинні, мусить, мусять, мають, не можна, заборонено, phải, không được, cần phải, harus, wajib, tidak \
     boleh, dilarang, perlu, يجب أن, يجب, ينبغي أن, ينبغي, لا يجوز, ممنوع, لا بد, चाहिए, ज़रूरी, अनिवार्य, zorunlu, zorundadır, yasaktır, \
     gerekir, şarttır, olmalı, olmalıdır, geçmeli, içermeli, yapılmalı";
+
+/// Verbs of commands that say how all of the work is done, beside the verbs of choice: "keep functions short".
+pub(crate) const LASTING_VERBS: &str = "keep avoid stick limit halte halt vermeide vermeiden garde gardez évite évitez mantén \
+    mantenga evita evite mantenha mantém mantieni mantenete держи держите избегай houd vermijd trzymaj unikaj håll undvik";
+
+/// Pronouns of the model as the subject of an obligation: "you must not push".
+pub(crate) const ADDRESSED_PERSONS: &str =
+    "you du tu vous usted ustedes você ты вы jij je ty wy ni ти ви bạn kamu anda";
 
 /// Words of obligation that also tell what is likely. They oblige answers and each one of a kind.
 pub(crate) const WEAK_OBLIGATIONS: &str = "should need needs require requires get gets soll sollen sollte sollten braucht \

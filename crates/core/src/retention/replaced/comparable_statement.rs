@@ -85,11 +85,13 @@ impl ComparableStatement {
 
     /// Returns whether the statement has what can replace an earlier one: a value, or the announcement of a change.
     pub(super) fn may_replace(&self) -> bool {
-        self.cues.announces_change
+        let says_something = self.cues.announces_change
             || self.permits
             || !self.withdrawals.is_empty()
             || !self.values.is_empty()
-            || !self.subjects.values.is_empty()
+            || !self.subjects.values.is_empty();
+        // A report says what happened, and not what holds from now on.
+        says_something && (!self.cues.is_report || self.permits || !self.withdrawals.is_empty())
     }
 
     /// Returns whether both statements speak of things of one kind, and each of another thing: "use UTC in the logs" and

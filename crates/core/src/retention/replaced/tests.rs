@@ -1,4 +1,5 @@
 mod pairs;
+mod reports;
 
 use super::*;
 

@@ -489,3 +489,35 @@ fn an_order_in_a_long_sentence_is_quoted_alone() {
     assert!(text.contains("so from now on never push to main"), "{text}");
     assert!(!text.contains("the weather"), "{text}");
 }
+
+#[test]
+fn short_messages_come_before_sentences_of_longer_ones() {
+    let talk = |at: usize| {
+        format!(
+            "Question {at}: The import listed {at} empty columns on Monday and nobody knew where they had come from. \
+             The parser returned {at} old pages in the afternoon, and the customer was not happy about it. And now?"
+        )
+    };
+    let mut texts = vec!["Let's begin.".to_owned()];
+    texts.extend((100..140).map(talk));
+    for (at, text) in ["My name is Dr. Meyer.", "Keep functions short.", "The deadline is Friday 17:00."]
+        .into_iter()
+        .enumerate()
+    {
+        texts.insert(2 + at * 3, text.to_owned());
+    }
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let text = quoted(&texts, 150);
+    for short in ["My name is Dr. Meyer.", "Keep functions short.", "The deadline is Friday 17:00."] {
+        assert!(text.contains(short), "{short}: {text}");
+    }
+}
+
+#[test]
+fn quotes_may_take_their_share_of_the_free_room() {
+    assert_eq!(user_room(2_000, 3_072, 0.5, 0), 1_000);
+    assert_eq!(user_room(2_000, 3_072, 0.5, 5_000), 1_000);
+    // Orders take more than the share, up to a quarter of the limit.
+    assert_eq!(user_room(1_000, 3_072, 0.5, 5_000), 768);
+    assert_eq!(user_room(400, 3_072, 0.5, 5_000), 360);
+}

@@ -75,7 +75,7 @@ const OTHER_BESIDE: &[(&str, &str)] = &[
 ];
 
 /// Returns the index of the statement that replaces `old` in a conversation about other things too.
-fn later_of(old: &str, new: &str) -> Option<usize> {
+pub(super) fn later_of(old: &str, new: &str) -> Option<usize> {
     let others = ["The weather was fine on the trip.", "My sister lives in Rome.", "I had soup for lunch."];
     replaced(&[others[0], old, others[1], others[2], new])[1]
 }
