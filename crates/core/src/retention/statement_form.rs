@@ -117,10 +117,10 @@ fn is_negative(words: &[String]) -> bool {
 /// Returns whether the first verb of a statement is one of choice.
 fn chooses(words: &[String]) -> bool {
     static CHOICES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(CHOOSING_VERBS));
-    let opens = |word: &&String| {
-        *word == CLAUSE || is_lead_in(word) || is_cue_word(word) || OPENING_WORDS.contains(&word.as_str())
-    };
-    words.iter().find(|word| !opens(word)).is_some_and(|word| CHOICES.contains(word.as_str()))
+    let verb = words.iter().find(|word| {
+        *word != CLAUSE && !is_lead_in(word) && !is_cue_word(word) && !OPENING_WORDS.contains(&word.as_str())
+    });
+    verb.is_some_and(|word| CHOICES.contains(word.as_str()))
 }
 
 /// Returns the terms of a word by which statements are compared.
@@ -287,9 +287,9 @@ fn settings(text: &str) -> BTreeSet<String> {
         let earlier: Vec<&str> =
             words[..at].iter().rev().map(String::as_str).filter(|word| *word != CLAUSE).take(2).collect();
         let before = earlier.first().copied().unwrap_or_default();
-        if !is_number(before) {
+        if !begins_with_digit(before) {
             let mut rest = words[at + 1..].iter().map(String::as_str);
-            let unit = rest.find(|word| !is_number(word) && *word != CLAUSE);
+            let unit = rest.find(|word| !begins_with_digit(word) && *word != CLAUSE);
             // "A limit of 5" names a value, and "the backups of 2024" does not.
             let is_of = ["of", "von", "de", "di"].contains(&before);
             let limit = if is_of { earlier.get(1).copied().unwrap_or_default() } else { before };
@@ -302,10 +302,12 @@ fn settings(text: &str) -> BTreeSet<String> {
     found
 }
 
+/// Returns whether a word is a number, with or without a unit behind it.
 fn begins_with_digit(word: &str) -> bool {
     word.starts_with(|char: char| char.is_ascii_digit())
 }
 
+/// Returns whether a word is a number without a sign or a unit.
 fn has_digits_only(word: &str) -> bool {
     word.bytes().all(|byte| byte.is_ascii_digit())
 }

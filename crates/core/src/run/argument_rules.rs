@@ -136,11 +136,14 @@ impl ArgumentRule {
 /// Returns whether a value can do more than the pattern that allows it shows. Signs of a shell and `..` in a path count
 /// if the pattern has none.
 fn says_more(value: &str, pattern: &str) -> bool {
-    // A path may stand behind an option, such as `--dir=../x`, or between quotes.
-    let goes_up =
-        |text: &str| text.split(['/', ' ', '\t', '=', ':', ',', '"', '\'']).any(|part| part == "..");
     value.contains(|c| MEANS_MORE.contains(&c) && !pattern.contains(c))
         || (goes_up(value) && !goes_up(pattern))
+}
+
+/// Returns whether a text has a path with `..`. The path may stand behind an option, such as `--dir=../x`, or between
+/// quotes.
+fn goes_up(text: &str) -> bool {
+    text.split(['/', ' ', '\t', '=', ':', ',', '"', '\'']).any(|part| part == "..")
 }
 
 /// Returns whether a text fits a pattern. The time is at worst the product of both lengths.
