@@ -547,7 +547,7 @@ impl<'a> LastResortPlanner<'a> {
         Some(self.removal_with_facts(&with_cleared(&selection, cleared), target))
     }
 
-    /// Returns whether the removal by a selection leaves fewer than `limit` tokens if it clears the `cleared` results too.
+    /// Returns whether the removal by a selection that clears the `cleared` results too leaves fewer than `limit` tokens.
     fn fits_below(&self, selection: &CompactionSelection, cleared: &[usize], limit: u64) -> bool {
         self.context.removal_by(&with_cleared(selection, cleared), NAME).compressed_bound < limit
     }

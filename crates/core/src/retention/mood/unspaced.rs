@@ -19,7 +19,7 @@ pub(super) fn has_unspaced_command(sentence: &str) -> bool {
     }
     let is_of_person = begins_with_person(sentence);
     let end = sentence.trim_end().trim_end_matches(['.', '!', '。', '！', '~', ' ']);
-    // A modal verb behind a person tells of the person: "我要".
+    // A modal verb behind a person tells of the person: "我应该".
     let mut marks = UNSPACED_COMMANDS.split(' ').filter(|mark| !is_of_person || !is_modal(mark));
     let is_marked = marks.any(|mark| has_free_mark(sentence, mark));
     // The Korean prohibition without politeness is one syllable at the end.
