@@ -166,8 +166,10 @@ fn begins_dump(content: &str) -> bool {
     let cells: Vec<&str> = cells.split_ascii_whitespace().collect();
     let Some(width) = cells.first().map(|cell| cell.len()) else { return false };
     // Hexadecimal cells have 2, 4, 8 or 16 digits, and octal ones 3 or 6.
-    let is_cell = |cell: &&&str| cell.len() == width && cell.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let numbers = cells.iter().take_while(is_cell).count();
+    let numbers = cells
+        .iter()
+        .take_while(|cell| cell.len() == width && cell.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        .count();
     if matches!(width, 2 | 3 | 4 | 6 | 8 | 16) && numbers * width >= MIN_DUMP_DIGITS {
         return true;
     }
@@ -225,11 +227,13 @@ fn is_escaped_byte(text: &[u8]) -> bool {
 
 /// Returns whether a line lists bytes only, as `xxd -i` writes them.
 fn is_byte_list(content: &str) -> bool {
-    let is_byte = |cell: &str| {
-        let digits = cell.strip_prefix("0x").or_else(|| cell.strip_prefix("0X"));
-        digits.is_some_and(|digits| digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
-    };
-    content.trim_end_matches(',').split(',').all(|cell| is_byte(cell.trim()))
+    content.trim_end_matches(',').split(',').all(|cell| is_hex_byte(cell.trim()))
+}
+
+/// Returns whether a cell is a byte in hexadecimal digits with their prefix.
+fn is_hex_byte(cell: &str) -> bool {
+    let digits = cell.strip_prefix("0x").or_else(|| cell.strip_prefix("0X"));
+    digits.is_some_and(|digits| digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 fn is_base64(byte: u8) -> bool {

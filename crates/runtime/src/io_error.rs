@@ -12,8 +12,10 @@ const NUMBER: &str = " (os error ";
 /// keeps the text.
 pub fn io_error_text(error: &io::Error) -> String {
     if let Some(inner) = error.get_ref() {
-        let own = || json_error_text(&error.to_string());
-        return inner.downcast_ref::<io::Error>().map_or_else(own, io_error_text);
+        return match inner.downcast_ref::<io::Error>() {
+            Some(inner) => io_error_text(inner),
+            None => json_error_text(&error.to_string()),
+        };
     }
     let words = match error.kind() {
         ErrorKind::NotFound => "there is no such file",

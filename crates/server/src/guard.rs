@@ -408,10 +408,13 @@ mod tests {
         assert!(!admitted("http://localhost/api", &[("host", "no name")]));
     }
 
+    fn is_admitted_from(origin: &'static str) -> bool {
+        admitted("/api", &[("host", "localhost:4400"), ("origin", origin)])
+    }
+
     #[test]
     fn only_own_and_allowed_pages_may_ask() {
-        let from = |origin| admitted("/api", &[("host", "localhost:4400"), ("origin", origin)]);
-        assert!(from("http://localhost:4400") && from("https://page.example"));
+        assert!(is_admitted_from("http://localhost:4400") && is_admitted_from("https://page.example"));
         for origin in [
             "null",
             "http://localhost:3000",
@@ -419,8 +422,14 @@ mod tests {
             "file://localhost:4400",
             "localhost:4400",
         ] {
-            assert!(!from(origin), "{origin}");
+            assert!(!is_admitted_from(origin), "{origin}");
         }
+    }
+
+    /// Returns whether a request without a token is admitted, from this machine if `is_near`.
+    fn enters(config: &HttpServerConfig, host: &'static str, path: &str, is_near: bool) -> bool {
+        let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
+        admit(&Method::POST, &path.parse().unwrap(), &headers, config, is_near).is_ok()
     }
 
     #[test]
@@ -428,10 +437,6 @@ mod tests {
         let mut config = HttpServerConfig::new(AccessToken::new("right"));
         config.allowed_hosts = vec!["box.lan".to_owned()];
         config.gateway_is_open = true;
-        let enters = |config: &HttpServerConfig, host: &'static str, path: &str, is_near: bool| {
-            let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
-            admit(&Method::POST, &path.parse().unwrap(), &headers, config, is_near).is_ok()
-        };
         assert!(enters(&config, "localhost:4400", "/v1/messages", true));
         assert!(!enters(&config, "localhost:4400", "/v1/messages", false), "from elsewhere");
         assert!(!enters(&config, "box.lan", "/v1/messages", true), "a proxy of this machine, for others");
@@ -486,12 +491,15 @@ mod tests {
         }
     }
 
+    fn is_admitted_with(authorization: &'static str) -> bool {
+        admitted("/api", &[("host", "localhost"), ("authorization", authorization)])
+    }
+
     #[test]
     fn only_the_token_opens() {
-        let with = |value| admitted("/api", &[("host", "localhost"), ("authorization", value)]);
-        assert!(with("bearer right"));
+        assert!(is_admitted_with("bearer right"));
         for value in ["Bearer wrong", "Bearer ", "Bearer", "Basic right", "right", ""] {
-            assert!(!with(value), "{value}");
+            assert!(!is_admitted_with(value), "{value}");
         }
     }
 

@@ -33,15 +33,9 @@ pub fn add_to_stream_end(dialect: Dialect, end: Vec<u8>, added: &[AddedField]) -
     let mut raw: Vec<Bytes> = std::iter::from_fn(|| events.next_event()).collect();
     // A last event without its empty line must not be lost.
     let rest = events.take_rest();
-    let with_added = |raw: &Bytes| {
-        let event = SseEvent::parse(raw);
-        let data = with_total(dialect, &event.data, added)?;
-        // Only the data is replaced, so the event keeps its name, its id and its line breaks.
-        let text = std::str::from_utf8(raw).ok()?;
-        Some(Bytes::from(text.replacen(&*event.data, &data, 1)))
-    };
     // From the end: usage may occur in several events, and clients read the last one.
-    let found = raw.iter().enumerate().rev().find_map(|(at, raw)| Some((at, with_added(raw)?)));
+    let found =
+        raw.iter().enumerate().rev().find_map(|(at, raw)| Some((at, event_with_added(dialect, raw, added)?)));
     // Without such an event the stream stays as the upstream wrote it.
     let Some((at, event)) = found else { return end };
     if let Some(place) = raw.get_mut(at) {
@@ -57,19 +51,24 @@ fn with_fields(object: &str, added: &[AddedField]) -> Option<String> {
     added.iter().try_fold(object.to_owned(), |object, (name, value)| with_field(&object, name, value))
 }
 
+/// Returns an event with the fields; `None` if the fields belong to another event.
+fn event_with_added(dialect: Dialect, raw: &Bytes, added: &[AddedField]) -> Option<Bytes> {
+    let event = SseEvent::parse(raw);
+    let data = with_total(dialect, &event.data, added)?;
+    // Only the data is replaced, so the event keeps its name, its id and its line breaks.
+    let text = std::str::from_utf8(raw).ok()?;
+    Some(Bytes::from(text.replacen(&*event.data, &data, 1)))
+}
+
 /// Returns the event's data with the fields; `None` if the fields belong to another event.
 fn with_total(dialect: Dialect, data: &str, added: &[AddedField]) -> Option<String> {
     let all = fields(data)?;
     let kind = field(&all, "type").and_then(string);
     match (dialect, kind.as_deref()) {
         (Dialect::Chat, _) => {
-            let ends = |choices: &str| {
-                let choices = elements(choices).unwrap_or_default().into_iter().filter_map(fields);
-                choices.into_iter().any(|said| field(&said, "finish_reason").and_then(string).is_some())
-            };
             // With `include_usage` every chunk before the report has `usage: null`.
-            let has = |name| field(&all, name).is_some_and(|raw| raw != "null");
-            (has("usage") || field(&all, "choices").is_some_and(ends)).then_some(())?;
+            let has_usage = field(&all, "usage").is_some_and(|raw| raw != "null");
+            (has_usage || field(&all, "choices").is_some_and(has_finished_choice)).then_some(())?;
             with_fields(data, added)
         }
         (Dialect::Messages, Some("message_delta")) => with_fields(data, added),
@@ -80,6 +79,12 @@ fn with_total(dialect: Dialect, data: &str, added: &[AddedField]) -> Option<Stri
         }
         _ => None,
     }
+}
+
+/// Returns whether one of the choices of a chunk has a reason to finish.
+fn has_finished_choice(choices: &str) -> bool {
+    let mut choices = elements(choices).unwrap_or_default().into_iter().filter_map(fields);
+    choices.any(|choice| field(&choice, "finish_reason").and_then(string).is_some())
 }
 
 #[cfg(test)]

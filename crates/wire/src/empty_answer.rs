@@ -79,19 +79,31 @@ fn content_of(value: &Value) -> BodyContent {
 }
 
 fn content_of_object(fields: &Map<String, Value>) -> BodyContent {
-    let has = |names: &[&str]| names.iter().any(|name| fields.contains_key(*name));
-    let is_filled = |name: &&str| match fields.get(*name) {
-        Some(Value::Array(items)) => !items.is_empty(),
-        Some(Value::Object(fields)) => !fields.is_empty(),
-        Some(Value::String(text)) => !text.is_empty(),
-        _ => false,
-    };
-    if CONTENT_FIELDS.iter().any(is_filled) && !is_sentence(fields) {
+    let is_filled = CONTENT_FIELDS.iter().filter_map(|name| fields.get(*name)).any(has_content);
+    if is_filled && !is_sentence(fields) {
         BodyContent::Something
-    } else if fields.is_empty() || has(ANSWER_FIELDS) || has(CONTENT_FIELDS) && !is_sentence(fields) {
+    } else if fields.is_empty()
+        || has_any(fields, ANSWER_FIELDS)
+        || has_any(fields, CONTENT_FIELDS) && !is_sentence(fields)
+    {
         BodyContent::Nothing
     } else {
         BodyContent::Foreign
+    }
+}
+
+/// Returns whether an object has one of some fields.
+fn has_any(fields: &Map<String, Value>, names: &[&str]) -> bool {
+    names.iter().any(|name| fields.contains_key(*name))
+}
+
+/// Returns whether a value of a field for content has content.
+fn has_content(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::String(text) => !text.is_empty(),
+        _ => false,
     }
 }
 

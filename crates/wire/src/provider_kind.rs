@@ -143,11 +143,13 @@ mod tests {
 
     #[test]
     fn only_openai_is_sent_a_cache_key() {
-        let takes = |kind: ProviderKind, url: &str| kind.takes_cache_key(url);
-        assert!(takes(ProviderKind::OpenAi, "http://localhost:1234/v1"), "it is said to be OpenAI's API");
-        assert!(takes(ProviderKind::OpenAiCompatible, "https://api.openai.com/v1"));
-        assert!(!takes(ProviderKind::OpenAiCompatible, "http://localhost:1234/v1"));
-        assert!(!takes(ProviderKind::Anthropic, ProviderKind::Anthropic.base_url()));
+        assert!(
+            ProviderKind::OpenAi.takes_cache_key("http://localhost:1234/v1"),
+            "it is said to be OpenAI's API"
+        );
+        assert!(ProviderKind::OpenAiCompatible.takes_cache_key("https://api.openai.com/v1"));
+        assert!(!ProviderKind::OpenAiCompatible.takes_cache_key("http://localhost:1234/v1"));
+        assert!(!ProviderKind::Anthropic.takes_cache_key(ProviderKind::Anthropic.base_url()));
     }
 
     #[test]

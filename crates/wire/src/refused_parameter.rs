@@ -150,9 +150,12 @@ fn named(text: &str) -> Option<String> {
 
 /// Reports whether a name is not part of a longer word or of a path into the conversation.
 fn is_alone(before: &str, after: &str) -> bool {
-    let joins = |c: char| c.is_alphanumeric() || c == '_';
     // `reasoning.effort` is refused with its whole object, and `messages.0.reasoning` is no parameter.
-    !before.ends_with(|c| joins(c) || c == '.' || c == ']') && !after.starts_with(joins)
+    !before.ends_with(|c| is_word_char(c) || c == '.' || c == ']') && !after.starts_with(is_word_char)
+}
+
+fn is_word_char(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
 fn is_at_place_of_name(before: &str, after: &str) -> bool {

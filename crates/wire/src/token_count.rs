@@ -43,9 +43,16 @@ pub fn limit(value: Option<&Value>) -> Option<u64> {
 mod tests {
     use super::*;
 
+    fn count(json: &str) -> Option<u64> {
+        ReportedTokenCount::parse(json).map(|count| count.0)
+    }
+
+    fn limit_of(json: &str) -> Option<u64> {
+        limit(serde_json::from_str::<Value>(json).ok().as_ref())
+    }
+
     #[test]
     fn a_count_is_bounded_whatever_is_written() {
-        let count = |json: &str| ReportedTokenCount::parse(json).map(|count| count.0);
         assert_eq!(
             (count("0"), count("12"), count("12.0"), count("1e3")),
             (Some(0), Some(12), Some(12), Some(1000))
@@ -60,11 +67,10 @@ mod tests {
 
     #[test]
     fn a_limit_that_is_none_is_not_known() {
-        let read = |json: &str| limit(serde_json::from_str::<Value>(json).ok().as_ref());
-        assert_eq!((read("4096"), read("1099511627776")), (Some(4096), Some(MOST)));
+        assert_eq!((limit_of("4096"), limit_of("1099511627776")), (Some(4096), Some(MOST)));
         for none in ["0", "-1", "18446744073709551615", "1000000000000000019884624838656", "\"4096\"", "null"]
         {
-            assert_eq!(read(none), None, "{none}");
+            assert_eq!(limit_of(none), None, "{none}");
         }
     }
 }

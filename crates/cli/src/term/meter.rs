@@ -74,8 +74,10 @@ impl ContextMeterBar {
         let mut forms = FORMS.into_iter().filter(|form| form.cells <= max_cells);
         // Measured without colours, whose codes take no columns.
         let form = forms.find(|form| width(&self.line_in(*form, TextPainter::default())) <= columns);
-        let shortest = || fit(&self.line_in(FORMS[FORMS.len() - 1], TextPainter::default()), columns);
-        form.map_or_else(shortest, |form| self.line_in(form, style))
+        match form {
+            Some(form) => self.line_in(form, style),
+            None => fit(&self.line_in(FORMS[FORMS.len() - 1], TextPainter::default()), columns),
+        }
     }
 
     fn line_in(&self, form: MeterForm, style: TextPainter) -> String {
@@ -153,24 +155,33 @@ mod tests {
         assert_eq!(METER.line(20, TextPainter::default()), "▓▓▓▒▒░░░░░░░░░░░┊░░│ 26 % 52.1K/200K ~0.6 %");
     }
 
+    /// Returns the line of a meter with so many estimated tokens and without an error.
+    fn line_of_estimate(estimated: u64) -> String {
+        let meter = ContextMeterBar { estimated, error_percent: 0.0, ..METER };
+        meter.line(10, TextPainter::default())
+    }
+
+    /// Returns the line of the meter for a terminal's width.
+    fn line_within(columns: usize) -> String {
+        METER.line_within(columns, 10, TextPainter::default())
+    }
+
     #[test]
     fn only_a_reported_total_is_called_exact() {
-        let caption = |estimated| {
-            let meter = ContextMeterBar { estimated, error_percent: 0.0, ..METER };
-            meter.line(10, TextPainter::default())
-        };
-        assert_eq!(caption(0), "▓▓▓░░░░░┊│ 26 % 52.1K/200K exact");
-        assert_eq!(caption(52_100), "▒▒▒░░░░░┊│ 26 % 52.1K/200K estimated", "as after an undo");
+        assert_eq!(line_of_estimate(0), "▓▓▓░░░░░┊│ 26 % 52.1K/200K exact");
+        assert_eq!(line_of_estimate(52_100), "▒▒▒░░░░░┊│ 26 % 52.1K/200K estimated", "as after an undo");
     }
 
     #[test]
     fn the_line_leaves_out_what_has_no_room() {
-        let line = |columns| METER.line_within(columns, 10, TextPainter::default());
-        assert_eq!(line(200), METER.line(10, TextPainter::default()));
-        assert_eq!(line(30), "▓▓▒░░░░░┊│ 26 % 52.1K/200K");
-        assert_eq!(line(24), "▓░░░│ 26 % 52.1K/200K");
-        assert_eq!(line(12), "▓░░░│ 26 %");
-        assert_eq!((line(4), line(2), line(0)), ("26 %".to_owned(), "2…".to_owned(), String::new()));
+        assert_eq!(line_within(200), METER.line(10, TextPainter::default()));
+        assert_eq!(line_within(30), "▓▓▒░░░░░┊│ 26 % 52.1K/200K");
+        assert_eq!(line_within(24), "▓░░░│ 26 % 52.1K/200K");
+        assert_eq!(line_within(12), "▓░░░│ 26 %");
+        assert_eq!(
+            (line_within(4).as_str(), line_within(2).as_str(), line_within(0).as_str()),
+            ("26 %", "2…", "")
+        );
         assert_eq!(ContextMeterBar::default().line_within(20, 10, TextPainter::default()), "");
     }
 

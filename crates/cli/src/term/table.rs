@@ -314,13 +314,10 @@ context of qwen3-30b · 52.1K of 200K tokens · 26 % · estimated, error up to 0
             ..report.clone()
         };
         assert!(!table(&exact, &beside, "m").contains("by this estimate"), "there is one figure");
-        let head = |estimate| {
-            let basis = ContextBasis { new_messages_estimate: estimate, ..exact.basis.clone() };
-            let text = table(&ContextReport { basis, ..exact.clone() }, &beside, "m");
-            text.lines().next().unwrap().to_owned()
-        };
-        assert!(head(0).ends_with(" · as reported by the provider"), "{}", head(0));
-        assert!(head(52_100).ends_with(" · estimated"), "as after an undo: {}", head(52_100));
+        let head = head_with_estimate(&exact, &beside, 0);
+        assert!(head.ends_with(" · as reported by the provider"), "{head}");
+        let head = head_with_estimate(&exact, &beside, 52_100);
+        assert!(head.ends_with(" · estimated"), "as after an undo: {head}");
         let off = table(&report, &PlannerSummary { is_off: true, ..beside }, "m");
         assert!(
             off.contains("acts at             no point: compaction is off") && !off.contains("98 %"),
@@ -334,11 +331,20 @@ context of qwen3-30b · 52.1K of 200K tokens · 26 % · estimated, error up to 0
         assert!(same.contains("settings of") && !same.contains("last acted at"), "{same}");
         let limited = table(&report, &PlannerSummary { asked: 250_000, ..beside }, "m");
         assert!(limited.contains("limited by        the window: 250,000 (125 %) is configured"), "{limited}");
-        let told = |compactions| {
+        for (compactions, line) in [
+            (1, "compacted           41 messages in 1 compaction; 1 more undone"),
+            (0, "compacted           nothing: 2 compactions undone"),
+        ] {
             let text = table(&report, &PlannerSummary { compactions, ..beside }, "m");
-            text.lines().find(|line| line.contains("compacted")).unwrap().trim().to_owned()
-        };
-        assert_eq!(told(1), "compacted           41 messages in 1 compaction; 1 more undone");
-        assert_eq!(told(0), "compacted           nothing: 2 compactions undone");
+            let found = text.lines().find(|line| line.contains("compacted")).unwrap();
+            assert_eq!(found.trim(), line);
+        }
+    }
+
+    /// Returns the first line of the table for a report with another number of estimated tokens.
+    fn head_with_estimate(report: &ContextReport, beside: &PlannerSummary, estimate: u64) -> String {
+        let basis = ContextBasis { new_messages_estimate: estimate, ..report.basis.clone() };
+        let text = table(&ContextReport { basis, ..report.clone() }, beside, "m");
+        text.lines().next().unwrap().to_owned()
     }
 }

@@ -77,11 +77,12 @@ impl SessionLog {
     /// Returns an answer from its beginning up to `piece`, in the stored form.
     pub(super) fn whole(&self, piece: &LogEntry) -> Message {
         // A lost piece was replaced by the next attempt. The caller's own piece counts even if lost: people read it.
-        let counts = |entry: &&LogEntry| {
-            entry.seq == piece.seq || entry.kind != LogEntryKind::Assistant(Some(PartialAnswerReason::Lost))
-        };
         let first = self.entries.partition_point(|entry| entry.seq < piece.begins);
-        let pieces = self.entries[first..].iter().take_while(|entry| entry.seq <= piece.seq).filter(counts);
+        let pieces =
+            self.entries[first..].iter().take_while(|entry| entry.seq <= piece.seq).filter(|entry| {
+                entry.seq == piece.seq
+                    || entry.kind != LogEntryKind::Assistant(Some(PartialAnswerReason::Lost))
+            });
         let whole =
             pieces.map(|entry| Message::clone(&entry.message)).reduce(|whole, piece| join(&whole, &piece));
         whole.unwrap_or_else(|| Message::clone(&piece.message))
@@ -90,8 +91,8 @@ impl SessionLog {
     /// Returns whether a later piece that counts continues the answer of `piece`.
     pub(super) fn is_continued(&self, piece: &LogEntry) -> bool {
         let after = self.entries.partition_point(|entry| entry.seq <= piece.seq);
-        let goes_on = |entry: &&LogEntry| entry.goes_on() && entry.begins == piece.begins;
-        let mut more = self.entries[after..].iter().take_while(goes_on);
+        let mut more =
+            self.entries[after..].iter().take_while(|entry| entry.goes_on() && entry.begins == piece.begins);
         piece.kind == LogEntryKind::Assistant(Some(PartialAnswerReason::Paused))
             && more.any(|entry| entry.kind != LogEntryKind::Assistant(Some(PartialAnswerReason::Lost)))
     }

@@ -295,8 +295,7 @@ impl MeterState {
 
     /// Returns whether the next request begins with the request that the anchor's call has counted.
     fn extends_anchor(&self, fixed_tokens: u64) -> bool {
-        let is_same = |anchor: &UsageAnchor| anchor.fixed == fixed_tokens;
-        self.anchor.as_ref().is_some_and(is_same) && !self.is_edited()
+        self.anchor.as_ref().is_some_and(|anchor| anchor.fixed == fixed_tokens) && !self.is_edited()
     }
 
     /// Returns the reported input tokens of the anchor's call; 0 without an anchor.

@@ -31,8 +31,7 @@ pub(super) fn keep_documents(context: &PlanContext<'_>, selection: &mut Compacti
     // So many documents share the room that each of them says something. The newest stay.
     let most = (room / MIN_EXCERPT_TOKENS) as usize;
     units.drain(..units.len().saturating_sub(most));
-    let size = |unit: &usize| context.units[*unit].tokens;
-    let each = water_level(units.iter().map(size).collect(), room);
+    let each = water_level(units.iter().map(|unit| context.units[*unit].tokens).collect(), room);
     for unit in units {
         let item = context.units[unit].items.start;
         if context.units[unit].tokens > each {

@@ -121,11 +121,12 @@ impl<'a> LastResortPlanner<'a> {
     /// Returns whether an edit takes a unit out of the view.
     fn drops(&self, edit: &ViewEdit, unit: usize) -> bool {
         let items = &self.context.history.view()[self.context.units[unit].items.clone()];
-        let removes = |op: &&ViewOperation| !matches!(op, ViewOperation::Placeholder { .. });
         items.iter().any(|item| {
-            edit.ops.iter().filter(removes).any(|op| {
+            edit.ops.iter().any(|op| {
                 let range = op.range();
-                range.from <= item.range.from && item.range.to <= range.to
+                !matches!(op, ViewOperation::Placeholder { .. })
+                    && range.from <= item.range.from
+                    && item.range.to <= range.to
             })
         })
     }
@@ -483,17 +484,22 @@ impl<'a> LastResortPlanner<'a> {
         let free = self.text_within(beside_facts.max((target - least) / 2));
         let most = free - free / 4;
         let usual = most.min((self.context.budget.usable / 4).max(free / 2));
-        let cuts_no_other = |room: &u64| {
-            let level = self.fair_share(results, *room);
-            results.iter().all(|at| {
-                let size = self.worth_cutting(*at);
-                // A result of which a third is missing in any case is an excerpt. Less is an excess to cut.
-                size <= level || size > free + free / 2
-            })
-        };
-        let room = [usual, most].into_iter().find(cuts_no_other).unwrap_or(free - free / FACTS_SHARE);
+        let mut rooms = [usual, most].into_iter();
+        let room = rooms
+            .find(|room| self.cuts_only_excerpts(results, free, *room))
+            .unwrap_or(free - free / FACTS_SHARE);
         let needed = results.len() as u64 * minimum.room_tokens();
         Some(room.max(needed.min(free)))
+    }
+
+    /// Returns whether `room` cuts no other results than those that exceed the `free` part by far, in tokens.
+    fn cuts_only_excerpts(&self, results: &[usize], free: u64, room: u64) -> bool {
+        let level = self.fair_share(results, room);
+        results.iter().all(|at| {
+            let size = self.worth_cutting(*at);
+            // A result of which a third is missing in any case is an excerpt. Less is an excess to cut.
+            size <= level || size > free + free / 2
+        })
     }
 
     /// Returns the tokens of the result at `at` in the view beyond its placeholder without lines.
@@ -529,19 +535,21 @@ impl<'a> LastResortPlanner<'a> {
             let messages = self.context.messages();
             return Some(self.context.view_edit(ops, EditKind::Prune, NAME, &after, messages, String::new()));
         }
-        let fits_below = |selection: &CompactionSelection, limit: u64| {
-            self.context.removal_by(&with_cleared(selection, cleared), NAME).compressed_bound < limit
-        };
         let limit = limit_with_facts(target);
         let beside_facts = self.newest_steps(usize::MAX, |selection| {
-            fits_below(selection, limit)
+            self.fits_below(selection, cleared, limit)
                 && self
                     .removal_with_text(&with_cleared(selection, cleared), self.max_text_tokens())
                     .is_none_or(|told| told.compressed_bound < limit)
         });
-        let selection =
-            beside_facts.or_else(|| self.newest_steps(1, |selection| fits_below(selection, target)))?;
+        let selection = beside_facts
+            .or_else(|| self.newest_steps(1, |selection| self.fits_below(selection, cleared, target)))?;
         Some(self.removal_with_facts(&with_cleared(&selection, cleared), target))
+    }
+
+    /// Returns whether the removal by a selection that clears the `cleared` results too leaves fewer than `limit` tokens.
+    fn fits_below(&self, selection: &CompactionSelection, cleared: &[usize], limit: u64) -> bool {
+        self.context.removal_by(&with_cleared(selection, cleared), NAME).compressed_bound < limit
     }
 
     /// Returns an edit with the longest excerpts of its cleared `results` with which the request stays below `target`. The

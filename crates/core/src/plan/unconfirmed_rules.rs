@@ -80,14 +80,13 @@ pub(super) fn separate_unconfirmed_rules(summary: &str, history: &History) -> Op
     }
     // Foreign orders are collected only here, because reading orders takes longer than comparing words.
     let foreign = ForeignOrders::of(history, TextLanguage::of(summary));
-    let is_said = |rule: &str| said.has(rule) || foreign.may_have(rule);
     // Where the user gave orders in another language, a rule without a word in common may be one of them.
     let title = if foreign.0.is_empty() { NOT_SAID } else { UNDERSTOOD };
     let mut text = String::new();
     let mut unsaid: Vec<&str> = Vec::new();
     let mut has_unsaid = false;
     for line in lines {
-        if let Some(rule) = line.rule().filter(|rule| !is_said(rule)) {
+        if let Some(rule) = line.rule().filter(|rule| !said.has(rule) && !foreign.may_have(rule)) {
             unsaid.push(rule);
             continue;
         }
@@ -120,20 +119,19 @@ fn push_unsaid(text: &mut String, unsaid: &mut Vec<&str>, title: &str) -> bool {
 /// Divides a summary into titles of rules, rules, and other lines.
 fn divided(summary: &str) -> Vec<SummaryLine<'_>> {
     let mut is_in_rules = false;
-    let divide = |line| {
-        if let Some(title) = title_of(line) {
+    let mut lines = Vec::new();
+    for line in summary.lines() {
+        let title = title_of(line);
+        if let Some(title) = &title {
             is_in_rules = is_rules_title(title.text);
-            return match is_in_rules {
-                true => SummaryLine::RulesTitle { line, rule: title.rest },
-                false => SummaryLine::Other(line),
-            };
         }
-        match is_in_rules && !line.trim().is_empty() {
-            true => SummaryLine::Rule(line),
-            false => SummaryLine::Other(line),
-        }
-    };
-    summary.lines().map(divide).collect()
+        lines.push(match title {
+            Some(title) if is_in_rules => SummaryLine::RulesTitle { line, rule: title.rest },
+            None if is_in_rules && !line.trim().is_empty() => SummaryLine::Rule(line),
+            _ => SummaryLine::Other(line),
+        });
+    }
+    lines
 }
 
 /// The title at the beginning of a line.
@@ -211,10 +209,11 @@ impl ForeignOrders {
 
 /// Returns the beginnings of all texts that the user, a system message or an order has said.
 fn said_texts(history: &History) -> Vec<&str> {
-    let is_given =
-        |seq| history.system_messages().contains(&seq) || history.imported_summaries().contains(&seq);
-    let entries = history.entries().iter();
-    let entries = entries.filter(|entry| entry.kind == LogEntryKind::Typed || is_given(entry.seq));
+    let entries = history.entries().iter().filter(|entry| {
+        entry.kind == LogEntryKind::Typed
+            || history.system_messages().contains(&entry.seq)
+            || history.imported_summaries().contains(&entry.seq)
+    });
     let texts = entries.flat_map(|entry| entry.message.parts.iter().filter_map(Part::as_text));
     let texts = texts.chain(history.orders().map(|order| order.text.as_str()));
     texts.map(|text| &text[..text.floor_char_boundary(MAX_MESSAGE_BYTES)]).collect()

@@ -1,6 +1,7 @@
 //! The language of a text, by the closed word classes that occur in the text.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
 use super::lexicon::LEXICONS;
@@ -43,14 +44,13 @@ impl TextLanguage {
             });
             words.collect()
         });
-        let has = |range: std::ops::RangeInclusive<char>| text.chars().any(|char| range.contains(&char));
-        if has('\u{ac00}'..='\u{d7a3}') {
+        if has_char_in(text, '\u{ac00}'..='\u{d7a3}') {
             return Some(Self::Korean);
         }
-        if has('\u{3041}'..='\u{30ff}') {
+        if has_char_in(text, '\u{3041}'..='\u{30ff}') {
             return Some(Self::Japanese);
         }
-        if has('\u{4e00}'..='\u{9fff}') {
+        if has_char_in(text, '\u{4e00}'..='\u{9fff}') {
             return Some(Self::Chinese);
         }
         let words = plain_words(text);
@@ -63,6 +63,11 @@ impl TextLanguage {
             _ => None,
         }
     }
+}
+
+/// Returns whether a text has a character of a script's range.
+pub(super) fn has_char_in(text: &str, range: RangeInclusive<char>) -> bool {
+    text.chars().any(|char| range.contains(&char))
 }
 
 #[cfg(test)]

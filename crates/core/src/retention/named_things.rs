@@ -239,6 +239,10 @@ mod tests {
         }
     }
 
+    fn things(text: &str) -> Vec<NamedThing> {
+        named_things(text, &BTreeSet::new())
+    }
+
     #[test]
     fn a_name_behind_its_kind_names_a_thing() {
         assert_eq!(named("Restart server A every night."), ["server A"]);
@@ -246,7 +250,6 @@ mod tests {
         assert_eq!(named("Use Python 3.11."), ["python 3.11"]);
         assert!(named("Use A, then B.").is_empty());
         let (old, new) = ("Use Node 18.", "We moved to Node 20.");
-        let things = |text: &str| named_things(text, &BTreeSet::new());
         assert!(changes_version(&things(old), &things(new), false));
         assert!(!changes_version(&things(new), &things(old), false));
         assert!(name_other_things(&things("Restart server A."), &things("Restart server B.")));

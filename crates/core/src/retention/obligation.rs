@@ -46,8 +46,8 @@ pub(super) fn obliges_things(words: &[&str]) -> bool {
     let start = &words[..words.len().min(MAX_REQUEST_START)];
     // "No code may be merged" forbids by a verb of permission.
     let is_none = words.first().is_some_and(|first| is_one_of(first, PROHIBITING_DETERMINERS));
-    let obliges = |word: &str| WEAK.contains(word) || is_none && is_one_of(word, MODAL_VERBS);
-    let weak = (1..start.len()).find(|at| obliges(start[*at]));
+    let weak = (1..start.len())
+        .find(|at| WEAK.contains(start[*at]) || is_none && is_one_of(start[*at], MODAL_VERBS));
     weak.is_some_and(|at| is_thing(&words[..at]) && names_kind(&words[..at]))
 }
 
@@ -77,10 +77,12 @@ pub(super) fn is_general_truth(words: &[&str]) -> bool {
     let before = words.iter().take(MAX_WORDS_BEFORE_SUBJECT);
     let before = before.take_while(|word| is_each(word) || ARTICLES.contains(*word)).count();
     let begins = words.get(before).is_some_and(|subject| BEINGS.contains(subject));
-    let is_of_work = |word: &&str| {
-        BEING_VERBS.contains(word) || is_one_of(word, NONE_CONDITIONS) || is_one_of(word, NEGATIONS)
-    };
-    begins && !has_standing_scope(words) && !words.iter().any(is_of_work)
+    begins && !has_standing_scope(words) && !words.iter().any(|word| may_be_of_work(word))
+}
+
+/// Returns whether a word is a verb of being, a condition or a prohibition, which may be about the work.
+fn may_be_of_work(word: &str) -> bool {
+    BEING_VERBS.contains(&word) || is_one_of(word, NONE_CONDITIONS) || is_one_of(word, NEGATIONS)
 }
 
 /// Returns whether words before a verb name a thing, and not a person who speaks or is spoken of.
@@ -94,12 +96,11 @@ fn is_thing(subject: &[&str]) -> bool {
         || INDEFINITE_ARTICLES.contains(first)
         || is_each(first)
         || is_of_team(first);
-    let has_content = |word: &&str| !is_function_word(word) && !is_each(word);
-    let is_person =
-        |word: &&str| PERSONS.contains(*word) && !is_of_team(word) && !INDEFINITE_ARTICLES.contains(word);
     (is_determiner || !is_function_word(first) || subject.iter().any(is_answer))
-        && subject.iter().any(has_content)
-        && !subject.iter().any(is_person)
+        && subject.iter().any(|word| !is_function_word(word) && !is_each(word))
+        && !subject
+            .iter()
+            .any(|word| PERSONS.contains(*word) && !is_of_team(word) && !INDEFINITE_ARTICLES.contains(word))
 }
 
 /// Returns whether a subject names all things of a kind, or the model's answers. "Dinner should be ready" names one.

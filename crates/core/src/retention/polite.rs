@@ -54,9 +54,8 @@ pub(super) fn is_wish(words: &[&str]) -> bool {
     static LOOSE_SET: LazyLock<PhraseSet> = LazyLock::new(|| PhraseSet::of([LOOSE_WISHES].into_iter()));
     let start = &words[..words.len().min(MAX_REQUEST_START)];
     // "I want all replies in French" is about the work, and "I want to see Rome" is not.
-    let is_about_answers = || words.iter().any(|word| subject_of(word) == Some(ANSWERS));
     has_phrase(&WISH_SET, start)
-        || has_phrase(&LOOSE_SET, start) && is_about_answers()
+        || has_phrase(&LOOSE_SET, start) && words.iter().any(|word| subject_of(word) == Some(ANSWERS))
         || is_wish_about_each(words, &LOOSE_SET)
 }
 
@@ -80,8 +79,8 @@ pub(super) fn is_plea(words: &[String]) -> bool {
         words.split(|word| word == CLAUSE).filter(|clause| !clause.is_empty()).collect();
     let mut opening = clauses.first().copied().unwrap_or_default().iter().filter(|word| !is_plea_part(word));
     let opens = opening.next().is_some_and(|word| is_plea_word(word));
-    let is_courteous = |clause: &&[String]| clause.iter().all(|word| is_courtesy(word));
-    let stands_apart = clauses.first().into_iter().chain(clauses.last()).any(is_courteous);
+    let mut ends = clauses.first().into_iter().chain(clauses.last());
+    let stands_apart = ends.any(|clause| clause.iter().all(|word| is_courtesy(word)));
     let closes = words.last().is_some_and(|word| is_plea_word(word));
     // "Yes, please" and "please do" ask for nothing by themselves.
     let content =

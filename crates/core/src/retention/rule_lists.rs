@@ -97,15 +97,20 @@ pub(super) fn names_rules_in_markup(name: &str) -> bool {
         spaced.push(char);
     }
     let words = plain_words(&spaced);
-    let is_named = |word: &String| MARKUP_NAMES.split_whitespace().any(|other| other == word);
-    words.len() <= MAX_SCOPE_WORDS && (names_rules(name, &words) || words.iter().any(is_named))
+    words.len() <= MAX_SCOPE_WORDS
+        && (names_rules(name, &words) || words.iter().any(|word| is_markup_name(word)))
+}
+
+/// Returns whether a word names rules in markup and in the titles of summaries.
+fn is_markup_name(word: &str) -> bool {
+    MARKUP_NAMES.split_whitespace().any(|name| name == word)
 }
 
 /// Returns whether the title of a section promises rules: "Instructions and constraints".
 pub(crate) fn is_rules_title(title: &str) -> bool {
     let words = plain_words(title);
-    let is_named = |word: &String| MARKUP_NAMES.split_whitespace().any(|other| other == word);
-    words.len() <= MAX_HEADING_WORDS && (names_rules(title, &words) || words.iter().any(is_named))
+    words.len() <= MAX_HEADING_WORDS
+        && (names_rules(title, &words) || words.iter().any(|word| is_markup_name(word)))
 }
 
 /// Splits a label from the text behind it: "Rule: …", "constraint – …".

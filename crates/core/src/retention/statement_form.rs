@@ -117,10 +117,10 @@ fn is_negative(words: &[String]) -> bool {
 /// Returns whether the first verb of a statement is one of choice.
 fn chooses(words: &[String]) -> bool {
     static CHOICES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(CHOOSING_VERBS));
-    let opens = |word: &&String| {
-        *word == CLAUSE || is_lead_in(word) || is_cue_word(word) || OPENING_WORDS.contains(&word.as_str())
-    };
-    words.iter().find(|word| !opens(word)).is_some_and(|word| CHOICES.contains(word.as_str()))
+    let verb = words.iter().find(|word| {
+        *word != CLAUSE && !is_lead_in(word) && !is_cue_word(word) && !OPENING_WORDS.contains(&word.as_str())
+    });
+    verb.is_some_and(|word| CHOICES.contains(word.as_str()))
 }
 
 /// Returns the terms of a word by which statements are compared.
@@ -236,8 +236,10 @@ fn subject_kinds(words: &[String]) -> BTreeSet<String> {
 fn headed_subject(words: &[String]) -> Option<(String, String)> {
     let verb = words.iter().position(|word| is_auxiliary(word))?;
     let [_, .., kind, head] = &words[..verb] else { return None };
-    let term = |word: &String| compared(word).into_iter().next();
-    (is_thing(kind) && is_thing(head)).then(|| Some((term(kind)?, term(head)?)))?
+    if !is_thing(kind) || !is_thing(head) {
+        return None;
+    }
+    Some((compared(kind).into_iter().next()?, compared(head).into_iter().next()?))
 }
 
 fn withdrawn(words: &[String]) -> BTreeSet<String> {
@@ -270,11 +272,10 @@ fn settings(text: &str) -> BTreeSet<String> {
     // The signs of a value are no words, and words of them are needed below.
     let spelled = text.replace('=', " is ").replace(": ", " is ").replace('%', " percent ");
     let words: Vec<String> = words_of(&spelled).into_iter().flat_map(number_and_unit).collect();
-    let is_number = |word: &str| word.starts_with(|char: char| char.is_ascii_digit());
     let mut found = BTreeSet::new();
     let mut is_value = false;
     for (at, word) in words.iter().enumerate() {
-        if !is_number(word) {
+        if !begins_with_digit(word) {
             // A name such as "atlas-7" is what a setting is set to, too.
             let follows = at > 0 && LIMITS.contains(words[at - 1].as_str());
             if follows && word.bytes().any(|byte| byte.is_ascii_digit()) {
@@ -286,9 +287,9 @@ fn settings(text: &str) -> BTreeSet<String> {
         let earlier: Vec<&str> =
             words[..at].iter().rev().map(String::as_str).filter(|word| *word != CLAUSE).take(2).collect();
         let before = earlier.first().copied().unwrap_or_default();
-        if !is_number(before) {
+        if !begins_with_digit(before) {
             let mut rest = words[at + 1..].iter().map(String::as_str);
-            let unit = rest.find(|word| !is_number(word) && *word != CLAUSE);
+            let unit = rest.find(|word| !begins_with_digit(word) && *word != CLAUSE);
             // "A limit of 5" names a value, and "the backups of 2024" does not.
             let is_of = ["of", "von", "de", "di"].contains(&before);
             let limit = if is_of { earlier.get(1).copied().unwrap_or_default() } else { before };
@@ -301,13 +302,22 @@ fn settings(text: &str) -> BTreeSet<String> {
     found
 }
 
+/// Returns whether a word is a number, with or without a unit behind it.
+fn begins_with_digit(word: &str) -> bool {
+    word.starts_with(|char: char| char.is_ascii_digit())
+}
+
+/// Returns whether a word is a number without a sign or a unit.
+fn has_digits_only(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 fn subject_numbers(words: &[String]) -> BTreeSet<String> {
     let Some(verb) = words.iter().position(|word| is_auxiliary(word)) else { return BTreeSet::new() };
     let subject = words[..verb].windows(2);
-    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     subject
-        .filter(|pair| pair[0] != CLAUSE && !is_function_word(&pair[0]) && !is_number(&pair[0]))
-        .filter(|pair| is_number(&pair[1]))
+        .filter(|pair| pair[0] != CLAUSE && !is_function_word(&pair[0]) && !has_digits_only(&pair[0]))
+        .filter(|pair| has_digits_only(&pair[1]))
         .map(|pair| pair[1].clone())
         .collect()
 }
@@ -379,16 +389,18 @@ mod tests {
 
     #[test]
     fn phrases_limit_a_statement_and_values_do_not() {
-        let form = |text| StatementForm::of(text);
-        assert!(form("Reply in German.").qualifiers.is_empty());
+        assert!(StatementForm::of("Reply in German.").qualifiers.is_empty());
         assert!(
-            form("Reply to customers in French.").differs_in_scope(&form("Reply to suppliers in German."))
+            StatementForm::of("Reply to customers in French.")
+                .differs_in_scope(&StatementForm::of("Reply to suppliers in German."))
         );
         assert!(
-            !form("Put every timestamp in UTC.").differs_in_scope(&form("In the report use Pacific time."))
+            !StatementForm::of("Put every timestamp in UTC.")
+                .differs_in_scope(&StatementForm::of("In the report use Pacific time."))
         );
         assert!(
-            form("Ask before you delete a branch.").differs_in_scope(&form("Ask before you push a branch."))
+            StatementForm::of("Ask before you delete a branch.")
+                .differs_in_scope(&StatementForm::of("Ask before you push a branch."))
         );
     }
 }

@@ -161,6 +161,11 @@ const UNSPACED_LANGUAGES: &str = "中文 汉语 英文 英语 日文 日语 法�
 /// Words for the model's answers in those scripts.
 const UNSPACED_ANSWERS: &str = "回答 回复 答え 返事 返信 대답 답변 답해";
 
+/// Returns whether one of some words has a part.
+fn has_part(words: &[&String], part: &str) -> bool {
+    words.iter().any(|word| word.contains(part))
+}
+
 /// The subjects of a statement, and the values of closed classes that it names.
 #[derive(Debug, Default)]
 pub(super) struct StatementSubjects {
@@ -182,16 +187,10 @@ impl StatementSubjects {
             subjects.terms.extend(if is_on_call { Some("§duty") } else { subject_of(word) });
         }
         let unspaced: Vec<&String> = words.iter().filter(|word| word.chars().any(is_unspaced)).collect();
-        let has_part = |marks: &'static str| {
-            marks
-                .split(' ')
-                .filter(|mark| unspaced.iter().any(|word| word.contains(mark)))
-                .collect::<Vec<_>>()
-        };
-        if !unspaced.is_empty() && !has_part(UNSPACED_ANSWERS).is_empty() {
+        if !unspaced.is_empty() && UNSPACED_ANSWERS.split(' ').any(|mark| has_part(&unspaced, mark)) {
             subjects.terms.insert(ANSWERS);
-            let languages: BTreeSet<String> =
-                has_part(UNSPACED_LANGUAGES).into_iter().map(str::to_owned).collect();
+            let languages = UNSPACED_LANGUAGES.split(' ').filter(|mark| has_part(&unspaced, mark));
+            let languages: BTreeSet<String> = languages.map(str::to_owned).collect();
             if !languages.is_empty() {
                 subjects.values.insert(LANGUAGE, languages);
             }

@@ -87,8 +87,8 @@ fn is_form_of(one: &str, other: &str) -> bool {
     }
     let common: usize =
         one.chars().zip(other.chars()).take_while(|(a, b)| a == b).map(|(char, _)| char.len_utf8()).sum();
-    let is_ending = |word: &str| ENDINGS.contains(&&word[common..]);
-    one[..common].chars().nth(2).is_some() && is_ending(one) && is_ending(other)
+    one[..common].chars().nth(2).is_some()
+        && [one, other].iter().all(|word| ENDINGS.contains(&&word[common..]))
 }
 
 fn set_of(words: &'static str) -> BTreeSet<&'static str> {
@@ -158,19 +158,21 @@ fn unspaced_object(text: &str) -> Vec<String> {
     plain_words(&marks.fold(text.to_owned(), |text, mark| text.replace(mark, " ")))
 }
 
+/// Returns whether a word belongs to no object: a function word, or a word by which people withdraw or order.
+fn is_word_of_withdrawal(word: &str) -> bool {
+    static CHOICES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(CHOOSING_VERBS));
+    is_function_word(word)
+        || is_cue_word(word)
+        || [&*RULES, &*NEEDS, &*FORBIDDEN, &*CHOICES].iter().any(|set| set.contains(word))
+}
+
 /// Returns the terms of an object, up to the words for what holds instead.
 fn object_of(words: &[&str]) -> Vec<String> {
     static INSTEAD: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(REPLACING_CONJUNCTIONS));
-    static CHOICES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(CHOOSING_VERBS));
-    let says_nothing = |word: &str| {
-        is_function_word(word)
-            || is_cue_word(word)
-            || [&*RULES, &*NEEDS, &*FORBIDDEN, &*CHOICES].iter().any(|set| set.contains(word))
-    };
     words
         .iter()
         .take_while(|word| !INSTEAD.contains(**word))
-        .filter(|word| !says_nothing(word))
+        .filter(|word| !is_word_of_withdrawal(word))
         .take(MAX_OBJECT_WORDS)
         .flat_map(|word| compared(word))
         .collect()
@@ -222,8 +224,8 @@ fn ceased(clause: &[&str], names_rule: bool) -> Option<Withdrawal> {
     static COMPARING: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(COMPARISONS));
     let (first, last) = CESSATIONS.iter().find_map(|(first, last)| {
         // French contracts its first word with the verb: "n'utilise plus".
-        let begins = |word: &&str| *word == *first || *first == "ne" && word.starts_with("n'");
-        let first = clause.iter().position(begins)?;
+        let first =
+            clause.iter().position(|word| word == first || *first == "ne" && word.starts_with("n'"))?;
         let last = first + 1 + clause[first + 1..].iter().position(|word| word == last)?;
         let is_comparison = clause.get(last + 1).is_some_and(|next| COMPARING.contains(next));
         // "Ne … pas plus de 3" is a comparison, too.

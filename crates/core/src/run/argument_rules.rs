@@ -136,11 +136,14 @@ impl ArgumentRule {
 /// Returns whether a value can do more than the pattern that allows it shows. Signs of a shell and `..` in a path count
 /// if the pattern has none.
 fn says_more(value: &str, pattern: &str) -> bool {
-    // A path may stand behind an option, such as `--dir=../x`, or between quotes.
-    let goes_up =
-        |text: &str| text.split(['/', ' ', '\t', '=', ':', ',', '"', '\'']).any(|part| part == "..");
     value.contains(|c| MEANS_MORE.contains(&c) && !pattern.contains(c))
         || (goes_up(value) && !goes_up(pattern))
+}
+
+/// Returns whether a text has a path with `..`. The path may stand behind an option, such as `--dir=../x`, or between
+/// quotes.
+fn goes_up(text: &str) -> bool {
+    text.split(['/', ' ', '\t', '=', ':', ',', '"', '\'']).any(|part| part == "..")
 }
 
 /// Returns whether a text fits a pattern. The time is at worst the product of both lengths.
@@ -179,6 +182,34 @@ mod tests {
 
     fn bash(command: &str) -> String {
         serde_json::json!({ "command": command }).to_string()
+    }
+
+    fn deny(why: &str) -> ToolApproval {
+        ToolApproval::Deny(why.to_owned())
+    }
+
+    fn deny_command(pattern: &str) -> ArgumentRule {
+        rule("command", pattern, deny("no"))
+    }
+
+    fn rule_without_patterns(approval: ToolApproval) -> ArgumentRule {
+        ArgumentRule { patterns: BTreeMap::new(), approval }
+    }
+
+    /// Returns rules that allow what none of them fits.
+    fn or_allow(rules: Vec<ArgumentRule>) -> ArgumentRules {
+        let otherwise = Some(Box::new(ToolApproval::Allow));
+        ArgumentRules { rules, otherwise, ..ArgumentRules::default() }
+    }
+
+    /// Returns rules of two sources, with the approval of commands that cannot be read.
+    fn rules_if_unclear(if_unclear: ToolApproval) -> ArgumentRules {
+        ArgumentRules {
+            rules: vec![deny_command("git push*")],
+            otherwise: Some(Box::new(ToolApproval::Allow)),
+            closures: vec![rule("command", "rm *", deny("never"))],
+            if_unclear: Some(Box::new(if_unclear)),
+        }
     }
 
     #[test]
@@ -298,45 +329,40 @@ mod tests {
 
     #[test]
     fn a_doubt_asks_and_lets_later_rules_deny() {
-        let deny = |pattern| rule("command", pattern, ToolApproval::Deny("no".to_owned()));
         let allow = rule("command", "*", ToolApproval::Allow);
-        let rules = |rules| ArgumentRules {
-            rules,
-            otherwise: Some(Box::new(ToolApproval::Allow)),
-            ..ArgumentRules::default()
-        };
         let line = bash("git $X; rm y");
         assert_eq!(
-            rules(vec![deny("git push*"), deny("rm *")]).decide(&line),
+            or_allow(vec![deny_command("git push*"), deny_command("rm *")]).decide(&line),
             ToolApproval::Deny("no".into())
         );
         let git = bash("git $X");
         let pattern_with_signs = rule("command", "git $X", ToolApproval::Allow);
-        assert_eq!(rules(vec![deny("git push*"), allow.clone()]).decide(&git), ToolApproval::Ask);
+        assert_eq!(or_allow(vec![deny_command("git push*"), allow.clone()]).decide(&git), ToolApproval::Ask);
         assert_eq!(
-            rules(vec![pattern_with_signs, deny("git push*")]).decide(&git),
+            or_allow(vec![pattern_with_signs, deny_command("git push*")]).decide(&git),
             ToolApproval::Allow,
             "in order"
         );
-        assert_eq!(rules(vec![allow]).decide(&bash("git log")), ToolApproval::Allow);
+        assert_eq!(or_allow(vec![allow]).decide(&bash("git log")), ToolApproval::Allow);
     }
 
     #[test]
     fn a_doubt_denies_where_nobody_can_be_asked() {
-        let deny = |why: &str| ToolApproval::Deny(why.to_owned());
-        let matching = |if_unclear| ArgumentRules {
-            rules: vec![rule("command", "git push*", deny("no"))],
-            otherwise: Some(Box::new(ToolApproval::Allow)),
-            closures: vec![rule("command", "rm *", deny("never"))],
-            if_unclear: Some(Box::new(if_unclear)),
-        };
-        let unattended = matching(deny("unclear"));
+        let unattended = rules_if_unclear(deny("unclear"));
         for command in
             ["git $X", "timeout 5 $CMD", "CMD='ls -la'; $CMD", "echo \"a", "for b in a b; do git $b; done"]
         {
             assert_eq!(unattended.decide(&bash(command)), deny("unclear"), "{command}");
-            assert_eq!(matching(ToolApproval::Ask).decide(&bash(command)), ToolApproval::Ask, "{command}");
-            assert_eq!(matching(ToolApproval::Allow).decide(&bash(command)), ToolApproval::Ask, "{command}");
+            assert_eq!(
+                rules_if_unclear(ToolApproval::Ask).decide(&bash(command)),
+                ToolApproval::Ask,
+                "{command}"
+            );
+            assert_eq!(
+                rules_if_unclear(ToolApproval::Allow).decide(&bash(command)),
+                ToolApproval::Ask,
+                "{command}"
+            );
         }
         assert_eq!(unattended.decide(&bash("git status")), ToolApproval::Allow);
         assert_eq!(unattended.decide(&bash("git push")), deny("no"));
@@ -345,27 +371,25 @@ mod tests {
 
     #[test]
     fn the_stricter_of_two_sources_holds() {
-        let any = |approval| ArgumentRule { patterns: BTreeMap::new(), approval };
-        let deny = || ToolApproval::Deny("no".to_owned());
         for (rule, closure, expected) in [
-            (ToolApproval::Allow, deny(), deny()),
-            (deny(), ToolApproval::Allow, deny()),
+            (ToolApproval::Allow, deny("no"), deny("no")),
+            (deny("no"), ToolApproval::Allow, deny("no")),
             (ToolApproval::Allow, ToolApproval::Ask, ToolApproval::Ask),
             (ToolApproval::Ask, ToolApproval::Allow, ToolApproval::Ask),
             (ToolApproval::Allow, ToolApproval::Allow, ToolApproval::Allow),
         ] {
             let otherwise = Some(Box::new(ToolApproval::Allow));
-            let (rules, closures) = (vec![any(rule)], vec![any(closure)]);
+            let (rules, closures) = (vec![rule_without_patterns(rule)], vec![rule_without_patterns(closure)]);
             let matching = ArgumentRules { rules, otherwise, closures, ..ArgumentRules::default() };
             assert_eq!(matching.decide("{}"), expected, "{matching:?}");
         }
-        let closures = vec![rule("command", "git push*", deny())];
+        let closures = vec![rule("command", "git push*", deny("no"))];
         let matching = ArgumentRules {
             otherwise: Some(Box::new(ToolApproval::Allow)),
             closures,
             ..ArgumentRules::default()
         };
-        assert_eq!(matching.decide(&bash("git push")), deny());
+        assert_eq!(matching.decide(&bash("git push")), deny("no"));
         assert_eq!(matching.decide(&bash("git log")), ToolApproval::Allow, "no rule of either source fits");
     }
 

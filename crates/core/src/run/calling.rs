@@ -277,11 +277,11 @@ pub(super) fn assistant(
 /// Returns the parts without the last call if the call's arguments are no whole JSON object.
 fn without_cut_call(parts: &[Part]) -> Vec<Part> {
     let last_call = parts.iter().rposition(|part| matches!(part, Part::ToolCall(_)));
-    let is_cut = |at: usize, part: &Part| {
-        Some(at) == last_call
-            && matches!(part, Part::ToolCall(call) if !crate::history::is_object(&call.arguments))
-    };
-    parts.iter().enumerate().filter(|(at, part)| !is_cut(*at, part)).map(|(_, part)| part.clone()).collect()
+    let whole = parts.iter().enumerate().filter(|(at, part)| {
+        Some(*at) != last_call
+            || !matches!(part, Part::ToolCall(call) if !crate::history::is_object(&call.arguments))
+    });
+    whole.map(|(_, part)| part.clone()).collect()
 }
 
 /// Returns the failure of an answer that a filter has withheld as a whole. The filter has judged it by what the model has
@@ -330,12 +330,12 @@ fn named_calls(session: &SessionState, step: &StepId, parts: Vec<Part>) -> Vec<P
             Part::ToolCall(call) => {
                 // The real tool stands in the log. Approvals, rules and hooks need not know of deferral (decision 0052).
                 let call = match &session.settings.fixed.deferred {
-                    Some(deferred) => {
-                        let is_told = |name: &str| {
-                            name != CALL && name != SEARCH && session.settings.tools.contains_key(name)
-                        };
-                        deferred.unwrap_call(call, |name| deferred.get(name).is_none() && is_told(name))
-                    }
+                    Some(deferred) => deferred.unwrap_call(call, |name| {
+                        deferred.get(name).is_none()
+                            && name != CALL
+                            && name != SEARCH
+                            && session.settings.tools.contains_key(name)
+                    }),
                     None => call,
                 };
                 // Local servers repeat their ids within a session, so the given id is only kept beside.

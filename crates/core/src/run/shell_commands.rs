@@ -105,8 +105,7 @@ impl ShellCommands {
         let Some(first) = words.first() else { return };
         self.add_run(words, depth);
         if first.program() == "find" {
-            let is_action = |word: &ShellWord| FIND_ACTIONS.contains(&word.text());
-            for at in (1..words.len()).filter(|at| is_action(&words[at - 1])) {
+            for at in (1..words.len()).filter(|at| FIND_ACTIONS.contains(&words[at - 1].text())) {
                 self.add_run(&words[at..], depth);
             }
         }
@@ -169,9 +168,8 @@ impl ShellCommands {
                 self.read_script(operand.text(), depth + 1);
             }
         } else if operands.peek().is_none() || has_option('s') {
-            let is_answer = |word: &ShellWord| matches!(word.text(), "--version" | "--help");
             // The script is the input, which this text does not tell.
-            self.is_doubtful |= !arguments.iter().any(is_answer);
+            self.is_doubtful |= !arguments.iter().any(|word| matches!(word.text(), "--version" | "--help"));
         }
     }
 

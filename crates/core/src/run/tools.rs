@@ -111,9 +111,9 @@ pub(super) fn start_tools(state: &mut LoopState, finish: ModelStopReason, out: &
         .map(|open| ToolCallState { call: open.call.clone(), at: ToolCallPhase::Waiting })
         .collect();
     // Only the last call can be the one in which the answer reached its limit.
-    let is_cut = |last: &&ToolCallState| !crate::history::is_object(&last.call.arguments);
     let at_limit = calls.last().filter(|_| finish == ModelStopReason::Length);
-    let cut = at_limit.filter(is_cut).map(|last| last.call.call_id.clone());
+    let cut = at_limit.filter(|last| !crate::history::is_object(&last.call.arguments));
+    let cut = cut.map(|last| last.call.call_id.clone());
     state.phase = RunPhase::Tools(StepToolCalls { calls, cut });
     advance_tools(state, out);
 }

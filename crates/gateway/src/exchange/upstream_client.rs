@@ -109,17 +109,20 @@ impl UpstreamClient<'_> {
         match timeout(limit, request.send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
-                let fault = |message| GatewayError::new(GatewayErrorKind::Unreachable, message);
                 // Only a request that did not arrive is safe to repeat: see `SendTries`.
                 if error.is_connect() {
-                    return Err(SendFailure::Unreached(fault(server.unreached_message(base, &error))));
+                    let message = server.unreached_message(base, &error);
+                    return Err(SendFailure::Unreached(GatewayError::new(
+                        GatewayErrorKind::Unreachable,
+                        message,
+                    )));
                 }
                 let url = reqwest::Url::parse(base).ok();
                 let hint = url.and_then(|url| server.upstream.endpoint.variables.hint(&url, &error));
                 let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
                 let message =
                     format!("the upstream `{name}` broke off before it answered: {}{hint}", cause(&error));
-                Err(SendFailure::BrokenOff(fault(message)))
+                Err(SendFailure::BrokenOff(GatewayError::new(GatewayErrorKind::Unreachable, message)))
             }
             Err(_) => {
                 let message =

@@ -118,8 +118,9 @@ pub(super) fn names_missing_resource(bytes: &[u8], model: &str) -> bool {
     // Quotes within JSON are escaped.
     let said = String::from_utf8_lossy(bytes).replace('\\', "").to_lowercase();
     let model = model.to_lowercase();
-    let is_quoted = |quote: &str| !model.is_empty() && said.contains(&format!("{quote}{model}{quote}"));
-    RESOURCE_WORDS.iter().any(|word| said.contains(word)) || ["\"", "'", "`"].into_iter().any(is_quoted)
+    RESOURCE_WORDS.iter().any(|word| said.contains(word))
+        || !model.is_empty()
+            && ["\"", "'", "`"].iter().any(|quote| said.contains(&format!("{quote}{model}{quote}")))
 }
 
 /// Returns whether an API has written the error. A proxy before the upstream may answer with a web page.

@@ -226,9 +226,12 @@ pub(super) fn title(body: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn alternative(base: &str) -> Option<String> {
+        BaseUrl::new(base, "v1").alternative()
+    }
+
     #[test]
     fn only_a_base_without_a_version_has_an_alternative() {
-        let alternative = |base: &str| BaseUrl::new(base, "v1").alternative();
         assert_eq!(alternative("http://box:1234").as_deref(), Some("http://box:1234/v1"));
         assert_eq!(alternative("http://box/openai/").as_deref(), Some("http://box/openai/v1"));
         assert_eq!(alternative("http://box/api?key=x").as_deref(), Some("http://box/api/v1?key=x"));
@@ -269,15 +272,17 @@ mod tests {
         assert_eq!(BaseUrl::new("http://box//", "v1").alternative().as_deref(), Some("http://box/v1"));
     }
 
+    /// Returns the message of a server's error with the address that was asked.
+    fn message_with_address(status: u16, body: &str) -> String {
+        let url = Url::parse("http://me:secret@box:8080/v2/chat/completions?key=x").unwrap();
+        let error = longhaul_wire::server_error::from_response(status, None, body.to_owned());
+        with_address(&url, error).message
+    }
+
     #[test]
     fn an_error_of_a_wrong_address_names_the_address_and_the_key() {
-        let url = Url::parse("http://me:secret@box:8080/v2/chat/completions?key=x").unwrap();
-        let told = |status: u16, body: &str| {
-            let error = longhaul_wire::server_error::from_response(status, None, body.to_owned());
-            with_address(&url, error).message
-        };
         assert_eq!(
-            told(404, ""),
+            message_with_address(404, ""),
             "the server gave no reason (HTTP 404); http://box:8080/v2/chat/completions was asked: `model.base_url` (for \
              an upstream of the gateway its `base_url`) sets the address of the API"
         );
@@ -289,7 +294,7 @@ mod tests {
             (410, ""),
         ] {
             assert!(
-                told(status, body).contains("http://box:8080/v2/chat/completions was asked"),
+                message_with_address(status, body).contains("http://box:8080/v2/chat/completions was asked"),
                 "{status} {body}"
             );
         }
@@ -300,7 +305,7 @@ mod tests {
             (400, ""),
             (500, ""),
         ] {
-            assert!(!told(status, body).contains("was asked"), "{status} {body}");
+            assert!(!message_with_address(status, body).contains("was asked"), "{status} {body}");
         }
     }
 

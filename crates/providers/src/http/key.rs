@@ -52,17 +52,19 @@ pub(super) fn explain(key: &str, mut error: ProviderError) -> ProviderError {
 mod tests {
     use super::*;
 
+    /// Returns the description of the key that an endpoint sends.
+    fn description(endpoint: &ModelEndpoint) -> String {
+        with_variable(describe(&endpoint.all_headers("authorization", "Bearer ")), endpoint)
+    }
+
     #[test]
     fn a_sent_key_is_named_with_its_variable() {
         let mut endpoint = ModelEndpoint::new("openai", "http://localhost/v1", "m");
-        let told = |endpoint: &ModelEndpoint| {
-            with_variable(describe(&endpoint.all_headers("authorization", "Bearer ")), endpoint)
-        };
         endpoint.key_variable = Some("BOX_KEY".to_owned());
-        assert!(told(&endpoint).starts_with("no key was sent"), "{}", told(&endpoint));
+        assert!(description(&endpoint).starts_with("no key was sent"), "{}", description(&endpoint));
         endpoint.api_key = Some(Secret::new("k"));
-        assert_eq!(told(&endpoint), "a key was sent, as `authorization`, from the variable `BOX_KEY`");
+        assert_eq!(description(&endpoint), "a key was sent, as `authorization`, from the variable `BOX_KEY`");
         endpoint.headers.push(("Authorization".to_owned(), Secret::new("Bearer other")));
-        assert_eq!(told(&endpoint), "a key was sent, as `Authorization`");
+        assert_eq!(description(&endpoint), "a key was sent, as `Authorization`");
     }
 }

@@ -177,13 +177,17 @@ pub fn connection_fault_text(error: &reqwest::Error) -> Option<String> {
         return Some("that port speaks http://, not https://".to_owned());
     }
     // The errors of the resolver have no public type, so their words decide.
-    let has = |words: &str| causes(error).any(|cause| cause.to_string().contains(words));
     let host = error.url()?.host_str()?;
     // A machine that is offline cannot tell whether the host exists.
-    if has("Temporary failure in name resolution") {
+    if has_cause_with(error, "Temporary failure in name resolution") {
         return Some(format!("the host {host} cannot be looked up: is this machine online?"));
     }
-    has("failed to lookup address").then(|| format!("the host {host} is unknown"))
+    has_cause_with(error, "failed to lookup address").then(|| format!("the host {host} is unknown"))
+}
+
+/// Returns whether one of an error's causes has some words.
+fn has_cause_with(error: &reqwest::Error, words: &str) -> bool {
+    causes(error).any(|cause| cause.to_string().contains(words))
 }
 
 /// Adds the chain of causes without the library's own first sentence, a repetition of the URL.
@@ -219,17 +223,15 @@ enum ConnectionFault {
 
 impl ConnectionFault {
     fn of(url: &Url, error: &reqwest::Error) -> Self {
-        let causes = || causes(error);
-        if let Some(tls) = causes().find_map(tls_error) {
+        if let Some(tls) = causes(error).find_map(tls_error) {
             return Self::of_tls(tls);
         }
         // The errors of a tunnel have no public type, so their words decide.
-        let has = |words: &str| causes().any(|cause| cause.to_string().contains(words));
         match () {
-            () if has("proxy authorization required") => Self::ProxyLogin,
-            () if has("tunnel error: unsuccessful") => Self::ProxyRefusal,
+            () if has_cause_with(error, "proxy authorization required") => Self::ProxyLogin,
+            () if has_cause_with(error, "tunnel error: unsuccessful") => Self::ProxyRefusal,
             // The words of the HTTP library for a start that is no status line, such as a TLS alert.
-            () if url.scheme() == "http" && has("invalid HTTP") => Self::NoHttp,
+            () if url.scheme() == "http" && has_cause_with(error, "invalid HTTP") => Self::NoHttp,
             () => Self::Other,
         }
     }

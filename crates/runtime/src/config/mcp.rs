@@ -144,16 +144,15 @@ mod tests {
 
     #[test]
     fn secrets_do_not_show() {
-        let pairs = |value: &str| BTreeMap::from([("NAME".to_owned(), value.to_owned())]);
         let command = McpCommand {
             program: "run".into(),
             args: vec!["--key=s3cret".into()],
-            env: pairs("s3cret"),
+            env: BTreeMap::from([("NAME".to_owned(), "s3cret".to_owned())]),
             network: None,
         };
         let remote = McpHttpEndpoint {
             url: "https://u:s3cret@host:8/p?key=s3cret".into(),
-            headers: pairs("Bearer s3cret"),
+            headers: BTreeMap::from([("NAME".to_owned(), "Bearer s3cret".to_owned())]),
         };
         assert_eq!(format!("{command:?}"), r#"McpCommand { program: "run", args: 1, env: ["NAME"] }"#);
         assert_eq!(

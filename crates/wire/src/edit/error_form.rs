@@ -20,8 +20,8 @@ pub fn error_in_answer(body: &str) -> Option<ProviderError> {
 /// Returns whether a JSON object is an error by its field `error`, or by its own name. Answers of the Responses wire
 /// have an empty field `error`.
 fn is_error_object(object: &Value) -> bool {
-    let is_named = |name: &str| object.get(name).and_then(Value::as_str) == Some("error");
-    object.get("error").is_some_and(says_error) || is_named("type") || is_named("object")
+    object.get("error").is_some_and(says_error)
+        || ["type", "object"].iter().any(|name| object.get(name).and_then(Value::as_str) == Some("error"))
 }
 
 /// Returns whether a value of `error` means a failure. Some servers send an empty value with everything.

@@ -349,12 +349,14 @@ mod tests {
         assert_eq!(refused(400, r#"{"error":{"message":"no such field"}}"#).status, StatusCode::BAD_REQUEST);
     }
 
+    /// Returns the statuses of an error for the Messages, the Chat and the Responses API.
+    fn statuses(fault: &GatewayError) -> [u16; 3] {
+        [Dialect::Messages, Dialect::Chat, Dialect::Responses]
+            .map(|dialect| fault.status_in(dialect).as_u16())
+    }
+
     #[test]
     fn a_dialect_has_its_own_status_for_overloads_and_quotas() {
-        let statuses = |fault: &GatewayError| {
-            [Dialect::Messages, Dialect::Chat, Dialect::Responses]
-                .map(|dialect| fault.status_in(dialect).as_u16())
-        };
         for overload in [refused(503, ""), refused(529, "")] {
             assert_eq!(statuses(&overload), [529, 503, 503]);
         }

@@ -127,17 +127,20 @@ pub(crate) fn take_message(
 mod tests {
     use super::*;
 
+    fn hidden(before: usize, id: &str) -> (usize, AnsweredToolCall) {
+        let call = PartialToolCall { id: id.to_owned(), ..PartialToolCall::default() };
+        (before, AnsweredToolCall { call, ..AnsweredToolCall::default() })
+    }
+
+    /// Returns the ids of the shown items with the hidden calls between them.
+    fn woven(hidden: Vec<(usize, AnsweredToolCall)>, shown: &[&str]) -> String {
+        let replay = HiddenCallReplay { hidden, ..HiddenCallReplay::default() };
+        let shown = shown.iter().map(|id| (*id != "text", (*id).to_owned())).collect();
+        replay.with_hidden_calls(shown, |call| call.id.clone()).join(" ")
+    }
+
     #[test]
     fn calls_come_back_in_their_order() {
-        let hidden = |before: usize, id: &str| {
-            let call = PartialToolCall { id: id.to_owned(), ..PartialToolCall::default() };
-            (before, AnsweredToolCall { call, ..AnsweredToolCall::default() })
-        };
-        let woven = |hidden: Vec<(usize, AnsweredToolCall)>, shown: &[&str]| {
-            let replay = HiddenCallReplay { hidden, ..HiddenCallReplay::default() };
-            let shown = shown.iter().map(|id| (*id != "text", (*id).to_owned())).collect();
-            replay.with_hidden_calls(shown, |call| call.id.clone()).join(" ")
-        };
         assert_eq!(woven(vec![hidden(0, "x")], &["a", "b"]), "x a b");
         assert_eq!(woven(vec![hidden(1, "x"), hidden(1, "y")], &["a", "b"]), "a x y b");
         assert_eq!(woven(vec![hidden(0, "x"), hidden(2, "y")], &["a", "b"]), "x a b y");

@@ -58,15 +58,17 @@ fn refuses_reasoning_items(said: &str) -> bool {
         && REASONING_TYPES.iter().any(|words| said.contains(words))
 }
 
+/// Returns whether a fault is about the field `strict` of a tool.
+fn is_extra_strict(fault: &field_fault::RequestFieldFault) -> bool {
+    let place = (fault.place.first().map(String::as_str), fault.place.last().map(String::as_str));
+    fault.is_extra() && place == (Some("tools"), Some("strict"))
+}
+
 fn refuses_strict(said: &str, error: &ProviderError) -> bool {
     let faults = field_fault::read(&error.message, error.body.as_deref().unwrap_or_default());
-    let is_strict = |fault: &field_fault::RequestFieldFault| {
-        let place = (fault.place.first().map(String::as_str), fault.place.last().map(String::as_str));
-        fault.is_extra() && place == (Some("tools"), Some("strict"))
-    };
     // `tools[0].strict`, `tools.0.strict`, `tools.0.function.strict`
     let is_named = said.contains("tools") && said.contains(".strict");
-    faults.iter().any(is_strict) || is_named && REFUSALS.iter().any(|words| said.contains(words))
+    faults.iter().any(is_extra_strict) || is_named && REFUSALS.iter().any(|words| said.contains(words))
 }
 
 #[cfg(test)]

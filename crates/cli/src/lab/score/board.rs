@@ -143,42 +143,53 @@ impl ScoreReport {
     /// Adds the outcomes of replays of recorded sessions: retained facts, cost, and the modelled waiting
     /// time. The rows of a session are sorted by measure, so that policies stand below each other.
     pub(crate) fn add_outcomes(&mut self, outcomes: &[ReplayOutcome]) {
-        let place = |outcome: &ReplayOutcome| format!("{} · {} tokens", outcome.recording, outcome.window);
         let mut places: Vec<String> = Vec::new();
         for outcome in outcomes {
-            let place = place(outcome);
+            let place = place_of(outcome);
             if !places.contains(&place) {
                 places.push(place);
             }
         }
         for here in &places {
-            let held: Vec<&ReplayOutcome> = outcomes.iter().filter(|it| place(it) == *here).collect();
+            let held: Vec<&ReplayOutcome> = outcomes.iter().filter(|it| place_of(it) == *here).collect();
             let classes: BTreeSet<&String> = held.iter().flat_map(|it| it.survival.keys()).collect();
-            let mut add = |measure: &str, outcome: &ReplayOutcome, figure: String| {
-                self.rows.push(ScoreRow::new(&format!("{here} · {measure}"), &outcome.policy, figure));
-            };
             for class in classes {
                 let measure = format!("removed facts: {}", report::spaced_name(class));
                 for outcome in &held {
                     // A policy that removed no such fact has no shares.
                     if let Some(tally) = outcome.survival.get(class).filter(|tally| tally.total() > 0) {
-                        add(&measure, outcome, survived(tally));
+                        self.add_figure(here, &measure, outcome, survived(tally));
                     }
                 }
             }
             for outcome in &held {
-                add("cost", outcome, format!("{:.4} US dollars ({})", outcome.cost, outcome.prices));
+                self.add_figure(
+                    here,
+                    "cost",
+                    outcome,
+                    format!("{:.4} US dollars ({})", outcome.cost, outcome.prices),
+                );
             }
             for outcome in &held {
-                add("waiting", outcome, format!("{:.1} s", outcome.waiting_ms as f64 / 1_000.0));
+                self.add_figure(
+                    here,
+                    "waiting",
+                    outcome,
+                    format!("{:.1} s", outcome.waiting_ms as f64 / 1_000.0),
+                );
             }
             for outcome in &held {
-                add("requests too large", outcome, outcome.overflows.to_string());
+                self.add_figure(here, "requests too large", outcome, outcome.overflows.to_string());
             }
         }
         if !places.is_empty() {
             self.notes.push(OUTCOME_NOTE.to_owned());
         }
+    }
+
+    /// Adds one figure of an outcome, without a goal.
+    fn add_figure(&mut self, place: &str, measure: &str, outcome: &ReplayOutcome, figure: String) {
+        self.rows.push(ScoreRow::new(&format!("{place} · {measure}"), &outcome.policy, figure));
     }
 
     fn add_orders(&mut self, measure: &str, scores: &[OrderScore], goal: usize) {
@@ -386,6 +397,11 @@ impl ScoreReport {
     pub(crate) fn html(&self) -> String {
         report::score_page(self)
     }
+}
+
+/// Returns the recording of an outcome with the window in which it was replayed.
+fn place_of(outcome: &ReplayOutcome) -> String {
+    format!("{} · {} tokens", outcome.recording, outcome.window)
 }
 
 /// Describes the state of one class of removed facts.

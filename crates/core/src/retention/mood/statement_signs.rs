@@ -51,17 +51,26 @@ enum SignClass {
     English,
 }
 
+/// Returns the words of a list, each with their class.
+fn words_in_class(words: &'static str, class: SignClass) -> impl Iterator<Item = (&'static str, SignClass)> {
+    words.split_whitespace().map(move |word| (word, class))
+}
+
+/// Returns whether a letter stands in no other language than Vietnamese.
+fn is_vietnamese_letter(char: char) -> bool {
+    matches!(char, '\u{1ea0}'..='\u{1ef9}' | 'ơ' | 'ư')
+}
+
 impl ClauseSigns {
     fn of(clause: &[&str]) -> Self {
         // One table for all classes: every word of every statement is looked up.
         static CLASSES: LazyLock<BTreeMap<&'static str, SignClass>> = LazyLock::new(|| {
-            let listed = |words: &'static str, class| words.split_whitespace().map(move |word| (word, class));
             let english = ENGLISH_WORDS.iter().map(|word| (*word, SignClass::English));
             // Words of the past come last: "dün" is Turkish by its other words too.
             english
-                .chain(listed(TURKISH_WORDS, SignClass::Turkish))
-                .chain(listed(INDONESIAN_WORDS, SignClass::Indonesian))
-                .chain(listed(PAST_TIMES, SignClass::Past))
+                .chain(words_in_class(TURKISH_WORDS, SignClass::Turkish))
+                .chain(words_in_class(INDONESIAN_WORDS, SignClass::Indonesian))
+                .chain(words_in_class(PAST_TIMES, SignClass::Past))
                 .collect()
         });
         let mut signs = Self::default();
@@ -76,8 +85,7 @@ impl ClauseSigns {
             if !word.is_ascii() {
                 signs.accented_words += 1;
                 signs.is_turkish |= word.contains(['ı', 'ş', 'ğ']);
-                let is_vietnamese = |char| matches!(char, '\u{1ea0}'..='\u{1ef9}' | 'ơ' | 'ư');
-                signs.vietnamese_words += usize::from(word.contains(is_vietnamese));
+                signs.vietnamese_words += usize::from(word.contains(is_vietnamese_letter));
             } else if word.len() > 5 && word.ends_with("nya") {
                 // "-nya" is an ending of nouns.
                 signs.is_indonesian = true;
@@ -118,14 +126,18 @@ pub(super) fn has_turkish_each(words: &[&str]) -> bool {
 fn has_turkish_form(words: &[&str]) -> bool {
     static VERBS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(TURKISH_COMMAND_VERBS));
     let (Some(first), Some(last)) = (words.first(), words.last()) else { return false };
-    let has_letter = |word: &str| word.contains(['ç', 'ö', 'ü']);
     let is_plural = first.ends_with("ler") || first.ends_with("lar");
     let is_present = last.len() > 5 && (last.ends_with("yor") || last.ends_with("yorlar"));
     // "Testler geçti" is a plural and a verb in the past. "Hata düzeltildi" has a letter and an ending in its verb.
     is_present
-        || (is_plural || has_letter(last)) && words.len() > 1 && ends_like_turkish_verb(last)
+        || (is_plural || has_turkish_letter(last)) && words.len() > 1 && ends_like_turkish_verb(last)
         || words.contains(&TURKISH_EACH)
-            && (words.iter().any(|word| has_letter(word)) || VERBS.contains(last))
+            && (words.iter().any(|word| has_turkish_letter(word)) || VERBS.contains(last))
+}
+
+/// Returns whether a word has a letter that Turkish shares with few languages.
+fn has_turkish_letter(word: &str) -> bool {
+    word.contains(['ç', 'ö', 'ü'])
 }
 
 /// Returns whether a word has the ending of a Turkish verb that tells.
@@ -149,8 +161,7 @@ fn vietnamese_command(clause: &[&str]) -> Option<bool> {
     static STATEMENTS: LazyLock<PhraseSet> =
         LazyLock::new(|| PhraseSet::of([VIETNAMESE_STATEMENT_PHRASES].into_iter()));
     static VERBS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(VIETNAMESE_COMMAND_VERBS));
-    let has_command = |word: &&str| COMMANDS.contains(*word);
-    if clause.iter().any(has_command) {
+    if clause.iter().any(|word| COMMANDS.contains(*word)) {
         return None;
     }
     // "Too", "very" and "well" stand at the end.
@@ -164,21 +175,22 @@ fn is_indonesian_statement(clause: &[&str]) -> bool {
     static STATEMENTS: LazyLock<PhraseSet> =
         LazyLock::new(|| PhraseSet::of([INDONESIAN_STATEMENT_PHRASES].into_iter()));
     static PREPOSITIONS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(INDONESIAN_PREPOSITIONS));
-    static VERBS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(INDONESIAN_COMMAND_VERBS));
     if clause.iter().any(|word| ["jangan", "tolong", "mohon", "harap"].contains(word)) {
         return false;
     }
-    // An imperative has no prefix, and mostly an ending.
-    let commands = |word: &str| {
-        VERBS.contains(word) || word.len() > 5 && ["kan", "lah"].iter().any(|ending| word.ends_with(ending))
-    };
     let verb = clause.iter().find(|word| !is_lead_in(word));
     let is_shown = clause
         .windows(2)
         .take(3)
         .any(|pair| ["ini", "itu"].contains(&pair[0]) && !PREPOSITIONS.contains(pair[1]));
     let tells = is_shown || clause.last() == Some(&"sekali") || has_phrase(&STATEMENTS, clause);
-    tells || !verb.is_some_and(|verb| commands(verb) || is_subordinator(verb))
+    tells || !verb.is_some_and(|verb| is_indonesian_imperative(verb) || is_subordinator(verb))
+}
+
+/// Returns whether an Indonesian word is an imperative: it has no prefix, and mostly an ending.
+fn is_indonesian_imperative(word: &str) -> bool {
+    static VERBS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(INDONESIAN_COMMAND_VERBS));
+    VERBS.contains(word) || word.len() > 5 && ["kan", "lah"].iter().any(|ending| word.ends_with(ending))
 }
 
 /// The least length of a word with the ending of an imperative, in characters.
@@ -187,21 +199,25 @@ const MIN_IMPERATIVE_CHARS: usize = 5;
 /// Returns whether a clause has a verb with an ending of the imperative behind a phrase without a comma: "Перед удалением
 /// спрашивай меня", "Przed usunięciem zapytaj mnie", "قبل الحذف اسألني".
 pub(super) fn has_marked_imperative(clause: &[&str]) -> bool {
-    static NOUNS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(SLAVIC_NOUNS));
-    let is_slavic = |word: &str| {
-        // The last letters come first, because most words end with others.
-        if !word.ends_with(['й', 'ь', 'е', 'j', 'e']) {
-            return false;
-        }
-        let mut endings = SLAVIC_IMPERATIVE_ENDINGS.split_whitespace();
-        word.chars().nth(MIN_IMPERATIVE_CHARS - 1).is_some()
-            && endings.any(|ending| word.ends_with(ending))
-            && !NOUNS.contains(word)
-    };
-    // "Me" behind a verb that begins with the vowel of the imperative.
-    let asks_me =
-        |word: &str| word.starts_with(['ا', 'أ']) && word.ends_with("ني") && word.chars().nth(4).is_some();
     // A person before the verb tells of the person.
-    clause.iter().skip(1).any(|word| is_slavic(word) || asks_me(word))
+    clause.iter().skip(1).any(|word| is_slavic_imperative(word) || is_arabic_imperative(word))
         && !ClauseSigns::of(clause).tells_of_past
+}
+
+/// Returns whether a word has the ending of a Slavic imperative, and is no noun with that ending.
+fn is_slavic_imperative(word: &str) -> bool {
+    static NOUNS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| set_of(SLAVIC_NOUNS));
+    // The last letters come first, because most words end with others.
+    if !word.ends_with(['й', 'ь', 'е', 'j', 'e']) {
+        return false;
+    }
+    let mut endings = SLAVIC_IMPERATIVE_ENDINGS.split_whitespace();
+    word.chars().nth(MIN_IMPERATIVE_CHARS - 1).is_some()
+        && endings.any(|ending| word.ends_with(ending))
+        && !NOUNS.contains(word)
+}
+
+/// Returns whether a word is an Arabic imperative with "me" at its end: a verb that begins with the imperative's vowel.
+fn is_arabic_imperative(word: &str) -> bool {
+    word.starts_with(['ا', 'أ']) && word.ends_with("ني") && word.chars().nth(4).is_some()
 }

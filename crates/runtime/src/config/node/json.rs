@@ -29,30 +29,45 @@ fn read_node(whole: &str, value: &str, depth: usize) -> Result<ConfigNode, Box<C
     if depth > DEEPEST {
         return Err(syntax(at, format!("nested more than {DEEPEST} levels deep")));
     }
-    let refuse = |error: serde_json::Error| syntax(at, error.to_string());
     let value = match value.as_bytes().first() {
         Some(b'{') => {
-            let RawEntries(entries) = serde_json::from_str(value).map_err(refuse)?;
-            let entry = |(key, value): (String, &RawValue)| -> Result<_, Box<ConfigProblem>> {
-                let node = read_node(whole, value.get(), depth + 1)?;
-                Ok(ConfigEntry { key, at: node.at, node })
-            };
-            ConfigValue::Map(entries.into_iter().map(entry).collect::<Result<_, _>>()?)
+            let RawEntries(entries) = deserialize_at(value, at)?;
+            let entries = entries.into_iter().map(|(key, value)| read_entry(whole, key, value, depth + 1));
+            ConfigValue::Map(entries.collect::<Result<_, _>>()?)
         }
         Some(b'[') => {
-            let items: Vec<&RawValue> = serde_json::from_str(value).map_err(refuse)?;
-            let item = |item: &RawValue| read_node(whole, item.get(), depth + 1);
-            ConfigValue::List(items.into_iter().map(item).collect::<Result<_, _>>()?)
+            let items: Vec<&RawValue> = deserialize_at(value, at)?;
+            let items = items.into_iter().map(|item| read_node(whole, item.get(), depth + 1));
+            ConfigValue::List(items.collect::<Result<_, _>>()?)
         }
-        Some(b'"') => ConfigValue::Text(serde_json::from_str(value).map_err(refuse)?),
+        Some(b'"') => ConfigValue::Text(deserialize_at(value, at)?),
         Some(b't' | b'f') => ConfigValue::Flag(value == "true"),
         Some(b'n') | None => ConfigValue::Null,
         Some(_) => match value.parse() {
             Ok(number) => ConfigValue::Whole(number),
-            Err(_) => ConfigValue::Decimal(serde_json::from_str(value).map_err(refuse)?),
+            Err(_) => ConfigValue::Decimal(deserialize_at(value, at)?),
         },
     };
     Ok(ConfigNode { at, value })
+}
+
+/// Reads an entry of a mapping, whose value is a part of `whole`.
+fn read_entry(
+    whole: &str,
+    key: String,
+    value: &RawValue,
+    depth: usize,
+) -> Result<ConfigEntry, Box<ConfigProblem>> {
+    let node = read_node(whole, value.get(), depth)?;
+    Ok(ConfigEntry { key, at: node.at, node })
+}
+
+/// Reads JSON that stands at a place of the file. An error names that place.
+fn deserialize_at<'t, T: Deserialize<'t>>(
+    text: &'t str,
+    at: ConfigPosition,
+) -> Result<T, Box<ConfigProblem>> {
+    serde_json::from_str(text).map_err(|error| syntax(at, error.to_string()))
 }
 
 fn is_plain_word(text: &str) -> bool {
@@ -121,17 +136,19 @@ mod tests {
         assert_eq!(steps.at, ConfigPosition { line: 2, column: 24 });
     }
 
+    /// Returns the line and the column at which a file is refused.
+    fn refusal_place(text: &str) -> (u64, u64) {
+        let problem = parse(text).unwrap_err();
+        (problem.line, problem.column)
+    }
+
     #[test]
     fn what_is_no_json_is_refused_at_its_place() {
-        let refused = |text: &str| {
-            let problem = parse(text).unwrap_err();
-            (problem.line, problem.column)
-        };
-        assert_eq!(refused("run:\n  maxSteps: 7"), (1, 1));
-        assert_eq!(refused("{\n  \"run\": 1,\n}"), (3, 1));
-        assert_eq!(refused("{ \"a\": { \"b\": 1, \"b\": 2 } }"), (1, 8));
+        assert_eq!(refusal_place("run:\n  maxSteps: 7"), (1, 1));
+        assert_eq!(refusal_place("{\n  \"run\": 1,\n}"), (3, 1));
+        assert_eq!(refusal_place("{ \"a\": { \"b\": 1, \"b\": 2 } }"), (1, 8));
         let deep = format!("{}{}", "[".repeat(40), "]".repeat(40));
-        assert_eq!(refused(&deep), (1, 34));
+        assert_eq!(refusal_place(&deep), (1, 34));
     }
 
     #[test]
