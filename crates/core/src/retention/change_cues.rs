@@ -117,16 +117,32 @@ impl ChangeCues {
         let words = words_of(text);
         let mut cues = Self { is_addition: is_addition(&words), ..Self::default() };
         let (mut has_past, mut has_present) = (false, false);
+        // A change that the clause before tells of, and whether it takes something back.
+        let mut told_change = None;
         for clause in words.split(|word| word == CLAUSE).filter(|clause| !clause.is_empty()) {
             let clause: Vec<&str> = clause.iter().map(String::as_str).collect();
             let mut is_past = None;
+            let (announced, mut has_casual) = (told_change.take(), false);
             for at in 0..clause.len() {
                 let length = CHANGE_CUES.prefix_len(&clause[at..]);
-                if length > 0 && announces(&clause, at, length, &mut is_past) {
-                    cues.announces_change = true;
-                    cues.is_clear_change |= CLEAR_CUES.prefix_len(&clause[at..]) > 0;
-                    cues.takes_back |= WITHDRAWING_CUES.prefix_len(&clause[at..]) > 0;
+                if length == 0 {
+                    continue;
                 }
+                let is_clear = CLEAR_CUES.prefix_len(&clause[at..]) > 0;
+                let takes_back = WITHDRAWING_CUES.prefix_len(&clause[at..]) > 0;
+                if announces(&clause, at, length, &mut is_past) {
+                    cues.announces_change = true;
+                    cues.is_clear_change |= is_clear;
+                    cues.takes_back |= takes_back;
+                    has_casual |= !is_clear;
+                } else if is_clear {
+                    told_change = Some(takes_back);
+                }
+            }
+            // "She changed schools, it is Brunnmatt now": the first clause tells of a change, and the next one what holds.
+            if let Some(takes_back) = announced.filter(|_| has_casual) {
+                cues.is_clear_change = true;
+                cues.takes_back |= takes_back;
             }
             if !cues.announces_change {
                 has_past |= is_past.unwrap_or_else(|| past_reports::is_past(&clause));

@@ -42,7 +42,7 @@ const SUBJECTS: &[Subject] = &[
     Subject {
         term: "§name",
         words: "name named names renamed codename label labelled call called calling designated heißt nennen genannt \
-            nom appelle appelé nombre llama llamado nome chiama название имя nazwa naam",
+            address addressed title anrede nom appelle appelé nombre llama llamado nome chiama название имя nazwa naam",
         is_single: false,
     },
     Subject {

@@ -124,7 +124,7 @@ fn quotes_fill_their_share_of_the_free_room() {
         let section = view.split("\n\n").find(|part| part.starts_with("What the user said")).unwrap();
         let quoted = MessageTokenCounter::default().text(section);
         let usable = Budget::new(window, None).usable;
-        // The share is half of what the rest leaves, and the rest is less than half of the room here.
-        assert!(quoted * 4 > usable, "{quoted} of {usable}: {view}");
+        // A third of the trigger bounds the share, and the trigger is below the usable room.
+        assert!(quoted * 5 > usable, "{quoted} of {usable}: {view}");
     }
 }
