@@ -89,19 +89,15 @@ const LASTING_SCORE: i32 = 2;
 /// The part of the score that an order gets as a short message of its own.
 const SHORT_MESSAGE_SCORE: i32 = 1;
 
-/// The part of a request's limit up to which orders may take more than the section's share: one in four. More of them
-/// would soon be compacted again.
-const ORDER_LIMIT_SHARE: u64 = 4;
-
-/// The part of a request's limit that the section may take in any case: one in three. What is reserved for quotes is lost
-/// for the newest messages and for long ones that are shown by their ends.
-const LIMIT_SHARE: u64 = 3;
+/// The part of a request's limit that the section may take in any case: one in four. A larger section would soon be
+/// compacted again, and what is reserved for quotes is lost for long messages that are shown by their ends.
+const LIMIT_SHARE: u64 = 4;
 
 /// Returns the room of the section, in tokens. The room is the section's share of the tokens that are `free` below the
 /// `limit` of the request. Orders may take more, as long as a tenth of the free tokens stays free.
 pub(crate) fn user_room(free: u64, limit: u64, share: f64, order_tokens: u64) -> u64 {
     let usual = (free as f64 * share.clamp(0.0, 1.0)) as u64;
-    usual.max(order_tokens.min(free - free / 10).min(limit / ORDER_LIMIT_SHARE)).min(limit / LIMIT_SHARE)
+    usual.max(order_tokens.min(free - free / 10)).min(limit / LIMIT_SHARE)
 }
 
 /// The user's text in a part of the log, in ranked pieces.

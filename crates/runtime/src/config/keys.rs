@@ -363,7 +363,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
         "context.userTextShare",
         ConfigKeyKind::Share,
         "0.5",
-        "The share of the remaining room that quotes of the user may take after a compaction. They take at most a third of the trigger.",
+        "The share of the remaining room that quotes of the user may take after a compaction. They take at most a quarter of the trigger.",
     ),
     key(
         "context.autoRecall",
