@@ -515,9 +515,9 @@ fn short_messages_come_before_sentences_of_longer_ones() {
 
 #[test]
 fn quotes_may_take_their_share_of_the_free_room() {
-    assert_eq!(user_room(2_000, 3_072, 0.5, 0), 1_000);
-    assert_eq!(user_room(2_000, 3_072, 0.5, 5_000), 1_000);
-    // Orders take more than the share, up to a quarter of the limit.
+    assert_eq!(user_room(1_000, 3_072, 0.5, 0), 500);
+    // Orders take more than the share. Both stay below a quarter of the limit.
     assert_eq!(user_room(1_000, 3_072, 0.5, 5_000), 768);
+    assert_eq!(user_room(2_000, 3_072, 0.5, 0), 768);
     assert_eq!(user_room(400, 3_072, 0.5, 5_000), 360);
 }
