@@ -287,7 +287,7 @@ fn a_refused_undo_names_all_that_must_be_undone_first() {
         given.trim_end().rsplit(' ').next().unwrap().to_owned()
     });
     let refused = bench.run(&["undo", &id, &ids[0]]).exits(1).err;
-    assert!(refused.contains(&format!("undo {}, then {}", ids[1], ids[0])), "{refused}");
+    assert!(refused.contains(&format!("undo {} first, then {}", ids[1], ids[0])), "{refused}");
     for id_of_edit in [&ids[1], &ids[0]] {
         bench.run(&["undo", &id, id_of_edit]).exits(0);
     }
