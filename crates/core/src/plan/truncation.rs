@@ -107,9 +107,12 @@ impl<'a> LastResortPlanner<'a> {
 
     /// Returns whether an edit drops the user's goal or standing orders without a quote, beside a long newest message.
     fn crowds_out_orders(&self, edit: &ViewEdit) -> bool {
-        let newest = self.context.units.newest_typed();
-        let is_long = newest
-            .is_some_and(|unit| unit + 1 == self.context.units.len() && is_long_message(self.context, unit));
+        // A smaller message is not to blame where orders have no room.
+        let free = self.context.budget.usable.saturating_sub(self.context.fixed_tokens);
+        let is_long = self.context.units.newest_typed().is_some_and(|unit| {
+            let is_last = unit + 1 == self.context.units.len();
+            is_last && is_long_message(self.context, unit) && self.context.units[unit].tokens * 5 > free * 3
+        });
         if !is_long || edit.ops.iter().any(quotes_user) {
             return false;
         }
