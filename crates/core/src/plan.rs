@@ -392,6 +392,7 @@ const URGENT_PERCENT: u64 = 85;
 const MIN_SAVED_SHARE: u64 = 2;
 
 /// Returns whether a request of `bound` tokens fills the window far enough for an early background summary.
+#[doc(hidden)]
 pub fn is_near_early_summary(bound: u64, budget: &Budget) -> bool {
     bound >= budget.window / 100 * EARLY_PERCENT
 }
@@ -400,6 +401,7 @@ pub fn is_near_early_summary(bound: u64, budget: &Budget) -> bool {
 ///
 /// A gateway does not know when a client's next request comes, nor how much it adds. So its summaries begin earlier
 /// than those of [`plan_in_background`], where they save enough.
+#[doc(hidden)]
 pub fn plan_early_in_background(
     history: &History,
     fixed_tokens: u64,

@@ -31,6 +31,7 @@ use crate::strategy::CompactionStrategy;
 /// Returns whether a request waits for a summary that it needs. `waits` tells whether the settings want that.
 ///
 /// Without a wait an extract takes the summary's place at once.
+#[doc(hidden)]
 pub fn may_wait_for_summary(waits: bool, writer_rests: bool, trigger: &PlanTrigger) -> bool {
     // A person who asks for a compaction asks for its summary, so this writer is asked in any case.
     waits && !writer_rests || matches!(trigger, PlanTrigger::Requested { .. })
@@ -38,6 +39,7 @@ pub fn may_wait_for_summary(waits: bool, writer_rests: bool, trigger: &PlanTrigg
 
 /// Returns whether a plan that needs a summary lets it take the place of the extract that stands in the view. Otherwise the
 /// summary would cover an extract, which holds only a part of the messages.
+#[doc(hidden)]
 pub fn may_replace_extract(waits: bool, has_extract: bool, trigger: &PlanTrigger) -> bool {
     // A client's own request, a pause and a refusal have a plan of their own.
     waits && has_extract && *trigger == PlanTrigger::Routine
@@ -78,6 +80,7 @@ pub enum CancelledCompaction {
 
 /// Returns what follows a compaction that a hook cancelled. A hook may prevent a compaction, but must not keep a
 /// request from fitting. `fits_the_window` tells whether the request fits with less room for the answer than usual.
+#[doc(hidden)]
 pub fn after_cancellation(trigger: &PlanTrigger, fits_the_window: impl Fn() -> bool) -> CancelledCompaction {
     match trigger {
         PlanTrigger::Requested { .. } => CancelledCompaction::Refuse,
@@ -90,6 +93,7 @@ pub fn after_cancellation(trigger: &PlanTrigger, fits_the_window: impl Fn() -> b
 
 /// Returns whether a hook's earlier cancellation still holds, so that the hook is not asked again. A cancellation must not
 /// make a request fail that a compaction would save.
+#[doc(hidden)]
 pub fn is_cancellation_in_force(
     trigger: &PlanTrigger,
     was_cancelled: bool,
@@ -100,6 +104,7 @@ pub fn is_cancellation_in_force(
 
 /// Returns whether a hook's answer is kept for the next requests of a conversation. A cancellation ends once an edit had to
 /// be made anyway.
+#[doc(hidden)]
 pub fn keeps_hook_answer(is_cancelled: bool, is_edited: bool) -> bool {
     !(is_cancelled && is_edited)
 }
@@ -120,6 +125,7 @@ pub enum SummaryProblem {
 ///
 /// # Errors
 /// [`SummaryProblem`] if one of them refuses the edit.
+#[doc(hidden)]
 pub fn finish_summary(
     draft: &SummaryDraft,
     history: &History,

@@ -38,6 +38,7 @@ pub fn encode(
 ///
 /// # Errors
 /// As [`encode`].
+#[doc(hidden)]
 pub fn encode_count(
     request: &ModelRequest,
     settings: &ModelSettings,
@@ -55,6 +56,7 @@ pub fn encode_count(
 }
 
 /// Returns the model's resource name: `models/NAME`, unless the name itself has a kind.
+#[doc(hidden)]
 pub fn resource(model: &str) -> String {
     if model.contains('/') { model.to_owned() } else { format!("models/{model}") }
 }

@@ -74,6 +74,7 @@ pub fn encode(request: &ModelRequest, config: &MessagesConfig) -> Result<Bytes, 
 ///
 /// # Errors
 /// As [`encode`].
+#[doc(hidden)]
 pub fn call(
     request: &ModelRequest,
     config: &MessagesConfig,
@@ -92,6 +93,7 @@ pub fn call(
 ///
 /// # Errors
 /// As [`encode`].
+#[doc(hidden)]
 pub fn count(
     request: &ModelRequest,
     config: &MessagesConfig,

@@ -56,6 +56,7 @@ pub fn encode(
 ///
 /// # Errors
 /// As [`encode`].
+#[doc(hidden)]
 pub fn encode_load(settings: &ModelSettings, window: Option<u64>) -> Result<Bytes, ProviderError> {
     let mut body = RequestBody::default();
     body.put("model", &settings.model)?;

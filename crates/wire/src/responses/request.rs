@@ -60,6 +60,7 @@ pub fn encode(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes,
 ///
 /// # Errors
 /// As [`encode`].
+#[doc(hidden)]
 pub fn encode_adapted(
     request: &ModelRequest,
     settings: &ModelSettings,
@@ -102,6 +103,7 @@ pub fn encode_adapted(
 ///
 /// # Errors
 /// `invalid-request` if the body is no JSON object.
+#[doc(hidden)]
 pub fn countable(body: &Bytes) -> Result<Bytes, ProviderError> {
     pick_fields(&parse_body(body)?, COUNTED)
 }

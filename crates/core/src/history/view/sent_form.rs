@@ -86,6 +86,7 @@ fn joined(before: &Message, piece: &Message, more: Vec<Part>) -> Message {
 }
 
 /// Returns a paused answer and the piece that continues the answer as one message, in the stored form, for people.
+#[doc(hidden)]
 pub fn join(paused: &Message, piece: &Message) -> Message {
     joined(paused, piece, piece.parts.clone())
 }
