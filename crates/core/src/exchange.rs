@@ -146,7 +146,7 @@ impl Exchange {
 
     /// Returns whether the newest message may be cut for the present upstream.
     ///
-    /// It may not while another upstream may have room for the whole message. A gateway then fails the preparation
+    /// The message stays whole while another upstream may have room for it. A gateway then fails the preparation
     /// with [`UpstreamFailure::TooSmall`].
     pub fn may_cut_newest(&self) -> bool {
         self.is_last_resort

@@ -86,7 +86,7 @@ pub struct CompactionPolicy {
 /// The first words of an edit's reason if the edit cuts the newest typed message to its beginning and its end.
 const LONG_MESSAGE: &str = "the newest message does not fit";
 
-/// The same words as edits of earlier releases have them.
+/// The first words of such a reason in logs of earlier releases.
 const EARLIER_LONG_MESSAGE: &str = "the newest message is longer than the window";
 
 /// Returns whether `why` is the reason of an edit that cuts the newest typed message to its beginning and its end.

@@ -136,7 +136,7 @@ pub struct AgentRules {
     /// The rule for writing tools without a rule of their own.
     pub default_approval: ToolApproval,
     /// The rule for a command whose text does not show whether a rule that denies or asks fits it. It is never
-    /// [`ToolApproval::Allow`]. Where nobody can be asked it denies, because a question would wait in vain.
+    /// [`ToolApproval::Allow`]. Where nobody can be asked it denies, because a question would wait without an answer.
     pub unclear_approval: ToolApproval,
     /// The longest wait for an approval; the call is then denied.
     pub approval_timeout: Option<Duration>,

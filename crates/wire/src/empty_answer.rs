@@ -1,4 +1,5 @@
-//! Whole answers without content: `choices: []`, `candidates: []`, `content: []`, `output: []`, or no such field at all.
+//! Recognition of whole answers without content: `choices: []`, `candidates: []`, `content: []`, `output: []`, or none
+//! of these fields.
 //!
 //! Such a body came to its end. An answer that a stream left unfinished is another matter.
 

@@ -87,7 +87,7 @@ pub struct ResponseFacts {
     /// The sizes of the requests, if the response is a refusal that names neither a part nor a limit. A refusal without
     /// any reason is one of them.
     pub unnamed_refusal: Option<UnnamedRefusal>,
-    /// `true` if each single suspect was left out in vain, so that the next guess would leave out several results.
+    /// `true` if the request was refused without each single suspect, so that the next guess has several results.
     pub has_tried_singles: bool,
 }
 

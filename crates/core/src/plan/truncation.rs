@@ -96,7 +96,7 @@ impl<'a> LastResortPlanner<'a> {
     /// Returns the plan of the last resort: an edit, the view as it is, or the overflow error.
     ///
     /// A long newest message is cut if the whole message leaves no room for the user's goal and standing orders. `recall`
-    /// gives the rest of the message again, while nobody would look for an order that is not in the view.
+    /// gives the rest of the message again, while a model does not look for an order that it cannot see.
     pub(super) fn plan(&self) -> Plan {
         let plan = self.plan_with_whole_message();
         match &plan {

@@ -4,8 +4,8 @@
 //! lines are moved below a title of their own, so that no invented rule passes for one of the user.
 //!
 //! Words cannot be compared across languages. So a rule counts as said if it shares a number, a name or a path with an
-//! order that the user gave in another language than the summary's. If it shares nothing, nobody can tell, and the title
-//! says so.
+//! order that the user gave in another language than the summary's. If it shares nothing, no check is possible, and the
+//! title says so.
 
 use std::collections::BTreeSet;
 

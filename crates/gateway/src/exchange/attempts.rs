@@ -110,8 +110,8 @@ impl UpstreamAttempt {
         &self.editor().budget
     }
 
-    /// Sets whether the newest message may be cut to make the request fit. It may not while another upstream may have
-    /// room for the whole message.
+    /// Sets whether the newest message may be cut to make the request fit. The message stays whole while another
+    /// upstream may have room for it.
     pub(super) fn set_may_cut_newest(&mut self, may_cut: bool) {
         self.fitter.editor.budget.may_cut_newest = may_cut;
     }

@@ -107,7 +107,7 @@ impl RequestOmissions {
         self.sent_without
     }
 
-    /// Returns whether each single suspect was left out in vain. The next guess has several results then, or none is left.
+    /// Returns whether the request was refused without each single suspect. The next guess then has several results.
     pub(super) fn has_tried_singles(&self) -> bool {
         let Some(guesses) = self.guesses.as_ref().filter(|_| self.tries > 0) else { return false };
         guesses

@@ -67,8 +67,8 @@ pub(super) fn is_payment_due(status: Option<u16>, message: &str, words: &[String
 
 /// The code of every error of an account without credit, whatever its status.
 ///
-/// OpenAI tells it with the status of a rate limit, Anthropic with the status and the type of a bad request. Whoever reads
-/// a rate limit waits, and no wait helps.
+/// OpenAI tells it with the status of a rate limit, Anthropic with the status and the type of a bad request. A client
+/// waits for the end of a rate limit, and no wait helps here.
 pub(super) const CODE: ErrorCode = ErrorCode::Auth;
 
 /// Returns a message that says what is wrong: the key is right, and a payment is due.

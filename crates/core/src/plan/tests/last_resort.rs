@@ -368,7 +368,7 @@ fn shown_results(log: &Log, count: usize) -> Vec<String> {
     texts[texts.len().saturating_sub(count)..].to_vec()
 }
 
-/// Whether a text shows the first and the last `chars` characters of a result.
+/// Returns whether a text shows the first and the last `chars` characters of a result.
 fn shows_both_ends(shown: &str, whole: &str, chars: usize) -> bool {
     let chars = chars.min(whole.len());
     shown.contains(&whole[..chars]) && shown.ends_with(&whole[whole.len() - chars..])

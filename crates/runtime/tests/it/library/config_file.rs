@@ -36,7 +36,7 @@ async fn a_file_sets_model_prompt_context_tools_and_rules() {
     assert_eq!(agent.rules.policy.strategy.name(), "truncation");
     assert_eq!(agent.rules.retry.patience_ms, Some(3_000));
     assert_eq!(agent.rules.approvals.get("edit"), Some(&ToolApproval::Allow));
-    // The program has no approval handler, so a question about an unclear command would wait in vain.
+    // The program has no approval handler, so a question about an unclear command would wait without an answer.
     assert_eq!(agent.rules.unclear_approval, agent.rules.default_approval);
     assert!(matches!(agent.rules.unclear_approval, ToolApproval::Deny(_)));
     assert!(agent.tools.get("bash").is_none() && agent.tools.get("edit").is_some());
